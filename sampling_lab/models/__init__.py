@@ -1,0 +1,165 @@
+"""Load a checkpoint of any known format; the format is found from the file itself."""
+
+from __future__ import annotations
+
+import json
+import re
+import zipfile
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import CheckpointError, ParameterError
+
+if TYPE_CHECKING:
+    from .base import Model
+
+FORMATS = {
+    "xslm": "a JSON toy GPT (model.json)",
+    "scratch_llm": "a train-llm-from-scratch .pt",
+    "kimi_k3": "a Kimi K3 trainer .pt, format version 7",
+    "huggingface": "a directory, hub name or .gguf that transformers loads",
+}
+"""Format name -> what its checkpoints look like; each is a module of this package."""
+
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+_LFS_POINTER = b"version https://git-lfs"
+
+
+def load(
+    path_or_name: str | Path,
+    *,
+    format: str | None = None,
+    device: str = "auto",
+    dtype: str = "auto",
+    trust_remote_code: bool = False,
+    **options: Any,
+) -> Model:
+    """Load a checkpoint and return its model, ready to generate.
+
+    Args:
+        path_or_name: a file, a directory, or a hub name (``organisation/model``).
+        format: one of `FORMATS`; found from the file itself when None.
+        device: "auto" (CUDA where there is one), "cpu", "cuda", ….
+        dtype: "auto" (the format's own), "float32", "bfloat16", ….
+        trust_remote_code: allow a hub model's own code to run; off by default.
+        options: what the one format understands, such as `tokenizer=` for Kimi K3.
+
+    Raises:
+        CheckpointError: no such file, a damaged or unknown one, or one that would
+            run code; the message says what was found and what to do.
+
+    Example:
+        >>> from sampling_lab import load
+        >>> load("checkpoints/xslm/model.json").card.vocab_size
+        40
+    """
+    if format is not None and format not in FORMATS:
+        raise ParameterError(
+            f"format must be one of {', '.join(FORMATS)} or None, got {format!r}"
+        )
+    target = _find(path_or_name)
+    name = format or (detect(target) if isinstance(target, Path) else "huggingface")
+    loader = _loader(name)
+    return loader(
+        target,
+        device=device,
+        dtype=dtype,
+        trust_remote_code=trust_remote_code,
+        **options,
+    )
+
+
+def _loader(name: str) -> Callable[..., Model]:
+    return import_module(f".{name}", __name__).load
+
+
+def _find(path_or_name: str | Path) -> Path | str:
+    """Return an existing path, or a hub name; a mistyped path never asks the hub."""
+    path = Path(path_or_name).expanduser()
+    if path.exists():
+        return path
+    text = str(path_or_name)
+    folder = Path(text.split("/")[0])
+    is_name = isinstance(path_or_name, str) and _HUB_NAME.fullmatch(text)
+    is_file_like = path.suffix in {".json", ".pt", ".pth", ".gguf", ".safetensors"}
+    if is_name and "/" in text and not is_file_like and not folder.exists():
+        return text
+    raise CheckpointError(
+        f"there is no file or directory {path.absolute()}; check the spelling"
+        + _neighbours(path)
+    )
+
+
+def _neighbours(path: Path) -> str:
+    """Name what does lie in the nearest folder that exists."""
+    parent = next((p for p in path.absolute().parents if p.is_dir()), None)
+    if parent is None or parent == Path(parent.anchor):
+        return ""
+    found = sorted(p.name for p in parent.iterdir() if not p.name.startswith("."))
+    return f" ({parent} holds: {', '.join(found[:8]) or 'nothing'})"
+
+
+def detect(path: Path) -> str:
+    """Return the name of the format of an existing file or directory.
+
+    Raises:
+        CheckpointError: empty, a Git LFS pointer, or nothing the lab knows.
+    """
+    if path.is_dir():
+        return _detect_directory(path)
+    with path.open("rb") as file:
+        head = file.read(64)
+    if not head:
+        raise CheckpointError(f"{path} is empty (0 bytes); copy or download it again")
+    if head.startswith(_LFS_POINTER):
+        raise CheckpointError(
+            f"{path} is a Git LFS pointer of {path.stat().st_size} bytes, not the "
+            "checkpoint; run `git lfs pull`"
+        )
+    if head.startswith(b"GGUF"):
+        return "huggingface"
+    if head.lstrip().startswith(b"{"):
+        return _detect_json(path)
+    if head.startswith(b"PK") or head[:1] == b"\x80":
+        return _detect_torch(path)
+    raise CheckpointError(
+        f"{path} ({path.stat().st_size} bytes, beginning {head[:12]!r}) is no "
+        f"checkpoint the lab knows; it loads {'; '.join(FORMATS.values())}"
+    )
+
+
+def _detect_directory(path: Path) -> str:
+    if (path / "config.json").is_file():
+        return "huggingface"
+    files = [p for p in sorted(path.iterdir()) if p.suffix in {".json", ".pt", ".gguf"}]
+    hint = f"; did you mean {files[0]}?" if files else ""
+    raise CheckpointError(f"{path.absolute()} has no config.json{hint}")
+
+
+def _detect_json(path: Path) -> str:
+    try:
+        keys = json.loads(path.read_text(encoding="utf-8")).keys()
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise CheckpointError(f"{path} is not valid JSON: {error}") from None
+    if {"settings", "tokenizer", "weights"} <= keys:
+        return "xslm"
+    if path.name == "config.json":
+        raise CheckpointError(f"{path} is one file of a model; load its directory")
+    raise CheckpointError(
+        f"{path} is JSON with keys {sorted(keys)}; an XSLM checkpoint has settings, "
+        "tokenizer and weights"
+    )
+
+
+def _detect_torch(path: Path) -> str:
+    if path.read_bytes()[:2] == b"PK" and not zipfile.is_zipfile(path):
+        raise CheckpointError(
+            f"{path} ({path.stat().st_size} bytes) begins like a .pt but is cut short; "
+            "copy or download it again"
+        )
+    from .torch_file import read_torch_file
+
+    keys = read_torch_file(path).keys()
+    return "kimi_k3" if "format_version" in keys else "scratch_llm"

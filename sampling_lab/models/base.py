@@ -1,0 +1,345 @@
+"""What a model is: token ids in, next-token logits out, with the prefix reused."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from numbers import Integral
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from ..errors import ParameterError, PromptError
+
+Message = Mapping[str, str]
+"""One chat turn: ``{"role": "system" | "user" | "assistant", "content": text}``."""
+
+Prompt = str | Sequence[int] | Sequence[Message]
+"""Text to continue, token ids, or chat messages."""
+
+
+class Tokenizer(Protocol):
+    """Text to token ids and back; ids are never invented, text is never obeyed."""
+
+    vocab_size: int
+
+    def encode(self, text: str) -> list[int]:
+        """Return the ids of plain text: special tokens in it are just characters."""
+        ...
+
+    def decode(self, token_ids: Sequence[int]) -> str:
+        """Return the text of ids; special tokens and unknown ids add nothing."""
+        ...
+
+    def token_bytes(self, token_id: int) -> bytes:
+        """Return the bytes of one token; ``b""`` for an id the tokenizer lacks."""
+        ...
+
+    def token_text(self, token_id: int) -> str:
+        """Return one token made visible; never empty, ``⟨id⟩`` for an unknown id."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class ModelCard:
+    """What is known about a loaded checkpoint.
+
+    `defaults` are the author's own generation settings: shown and offered, never
+    applied unasked. `context_length` is in tokens, or None where the format has no
+    limit of its own. `dialect` names the sampling rules the format came with.
+    """
+
+    name: str
+    format: str
+    parameters: int
+    vocab_size: int
+    context_length: int | None
+    dtype: str
+    device: str
+    dialect: str
+    stop_token_ids: tuple[int, ...] = ()
+    bos_token_id: int | None = None
+    chat: bool = False
+    default_max_new_tokens: int = 64
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    files: tuple[Path, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def digest(self) -> str | None:
+        """SHA-256 over the checkpoint's files, in order; None if it has no file."""
+        if not self.files:
+            return None
+        digest = hashlib.sha256()
+        for path in self.files:
+            with path.open("rb") as file:
+                while block := file.read(1 << 20):
+                    digest.update(block)
+        return digest.hexdigest()
+
+    def summary(self) -> str:
+        """Return one line: name, format, sizes, dtype, dialect."""
+        context = f"{self.context_length:,}" if self.context_length else "unlimited"
+        return " · ".join(
+            [
+                self.name,
+                self.format,
+                f"{_readable(self.parameters)} parameters",
+                f"vocabulary {self.vocab_size:,}",
+                f"context {context}",
+                self.dtype,
+                f"dialect {self.dialect}",
+            ]
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the card as strict JSON data, with the digest."""
+        return {
+            "name": self.name,
+            "format": self.format,
+            "parameters": self.parameters,
+            "vocab_size": self.vocab_size,
+            "context_length": self.context_length,
+            "dtype": self.dtype,
+            "device": self.device,
+            "dialect": self.dialect,
+            "stop_token_ids": list(self.stop_token_ids),
+            "bos_token_id": self.bos_token_id,
+            "chat": self.chat,
+            "defaults": dict(self.defaults),
+            "files": [str(path) for path in self.files],
+            "sha256": self.digest,
+            "details": dict(self.details),
+        }
+
+
+def _readable(count: int) -> str:
+    if count < 1_000_000:
+        return f"{count:,}"
+    if count < 1_000_000_000:
+        return f"{count / 1e6:.1f}M"
+    return f"{count / 1e9:.2f}B"
+
+
+class Model(ABC):
+    """A function from a whole prefix of token ids to the next token's logits.
+
+    A caller always passes the whole prefix. Logits already computed are remembered
+    by prefix, within `memory_bytes`, so that asking again with other sampling
+    parameters runs no forward pass. Models are in eval mode, need no gradients and
+    leave global random state alone.
+
+    A format implements `_forward`; one with a key/value cache subclasses
+    `CachedModel` instead.
+
+    Attributes:
+        card: what is known about the checkpoint.
+        tokenizer: text to ids and back, or None where only ids can be used.
+        forward_passes: how many times the network has run, for whoever counts.
+    """
+
+    def __init__(
+        self,
+        card: ModelCard,
+        tokenizer: Tokenizer | None,
+        *,
+        memory_bytes: int = 256 << 20,
+    ) -> None:
+        self.card = card
+        self.tokenizer = tokenizer
+        self.forward_passes = 0
+        self._memory_bytes = memory_bytes
+        self._remembered: OrderedDict[tuple[int, ...], Tensor] = OrderedDict()
+
+    def logits(self, input_ids: Sequence[int]) -> Tensor:
+        """Return the next token's logits after `input_ids`.
+
+        Args:
+            input_ids: the whole prefix, at least one id, each in [0, V).
+
+        Returns:
+            Float tensor, shape (V,), in the checkpoint's own dtype; a copy.
+
+        Raises:
+            PromptError: no ids, or an id outside the vocabulary.
+        """
+        ids = self.check_ids(input_ids)
+        if ids in self._remembered:
+            self._remembered.move_to_end(ids)
+        else:
+            with torch.inference_mode():
+                computed = self._forward(ids)
+            self.forward_passes += 1
+            self._remember(ids, computed)
+        return self._remembered[ids].clone()
+
+    def logits_batch(self, rows: Sequence[Sequence[int]]) -> Tensor:
+        """Return logits, shape (B, V), for B prefixes; each row as if alone."""
+        return torch.stack([self.logits(row) for row in rows])  # (B, V)
+
+    @abstractmethod
+    def _forward(self, ids: tuple[int, ...]) -> Tensor:
+        """Compute the logits, shape (V,), after a checked prefix."""
+
+    def reset(self) -> None:
+        """Forget every remembered logit and cache, as after a change of weights."""
+        self._remembered.clear()
+
+    def budget(self, prompt_length: int, max_new_tokens: int) -> int:
+        """Return how many tokens may follow a prompt; the format's context rule.
+
+        The rule here: `prompt_length + max_new_tokens` must fit the context.
+
+        Raises:
+            PromptError: it does not fit; both lengths are in the message.
+        """
+        context = self.card.context_length
+        if context is not None and prompt_length + max_new_tokens > context:
+            raise PromptError(
+                f"prompt ({prompt_length} tokens) + max_new_tokens ({max_new_tokens}) "
+                f"must be <= the context of {context}; shorten one of them"
+            )
+        return max_new_tokens
+
+    def prompt_ids(self, prompt: Prompt) -> list[int]:
+        """Return the ids of text, ids, or chat messages.
+
+        Empty text becomes the model's beginning-of-text token where it has one.
+
+        Raises:
+            PromptError: empty with no such token; text with no tokenizer; chat
+                messages for a model without a chat template.
+        """
+        if isinstance(prompt, str):
+            ids = self._text_ids(prompt)
+        elif prompt and isinstance(prompt[0], Mapping):
+            ids = self.chat_ids(prompt)
+        else:
+            ids = list(self.check_ids(prompt)) if len(prompt) else []
+        if not ids and self.card.bos_token_id is not None:
+            ids = [self.card.bos_token_id]
+        if not ids:
+            raise PromptError(
+                f"the prompt is empty and {self.card.name} has no beginning-of-text "
+                "token; give at least one token"
+            )
+        return ids
+
+    def _text_ids(self, text: str) -> list[int]:
+        if self.tokenizer is None:
+            raise PromptError(
+                f"{self.card.name} has no tokenizer; give token ids, or load it with "
+                "tokenizer=NAME_OR_DIRECTORY"
+            )
+        return self.tokenizer.encode(text)
+
+    def chat_ids(self, messages: Sequence[Message]) -> list[int]:
+        """Return the ids of a conversation, ending where the assistant begins."""
+        raise PromptError(
+            f"{self.card.name} has no chat template; give plain text to continue"
+        )
+
+    def token_text(self, token_id: int) -> str:
+        """Return one token made visible, or its id where there is no tokenizer."""
+        if self.tokenizer is None:
+            return f"⟨{token_id}⟩"
+        return self.tokenizer.token_text(token_id)
+
+    def check_ids(self, input_ids: Sequence[int]) -> tuple[int, ...]:
+        """Return ids as a tuple of ints, or raise `PromptError` naming the bad one."""
+        vocab_size = self.card.vocab_size
+        ids = []
+        for position, token_id in enumerate(input_ids):
+            if isinstance(token_id, bool) or not isinstance(token_id, Integral):
+                raise PromptError(
+                    f"token ids must be integers, got {token_id!r} at {position}"
+                )
+            if not 0 <= token_id < vocab_size:
+                raise PromptError(
+                    f"token ids must be in [0, {vocab_size}), "
+                    f"got {token_id} at position {position}"
+                )
+            ids.append(int(token_id))
+        if not ids:
+            raise PromptError("token ids must not be empty; give at least one")
+        return tuple(ids)
+
+    def _remember(self, ids: tuple[int, ...], logits: Tensor) -> None:
+        self._remembered[ids] = logits
+        room = max(1, self._memory_bytes // max(1, logits.nbytes))
+        while len(self._remembered) > room:
+            self._remembered.popitem(last=False)
+
+
+class CachedModel(Model):
+    """A model with a key/value cache over one path of token ids.
+
+    A new prefix keeps what it shares with the path: the cache is cut back to there
+    where the format can, otherwise started again. After an error or an interrupt it
+    is started again too, so a half-written cache is never used.
+    """
+
+    def __init__(
+        self,
+        card: ModelCard,
+        tokenizer: Tokenizer | None,
+        *,
+        memory_bytes: int = 256 << 20,
+    ) -> None:
+        super().__init__(card, tokenizer, memory_bytes=memory_bytes)
+        self._path: tuple[int, ...] = ()
+
+    @abstractmethod
+    def _extend(self, new_ids: tuple[int, ...], past_length: int) -> Tensor:
+        """Run `new_ids` after `past_length` cached ones; return logits, shape (V,)."""
+
+    @abstractmethod
+    def _truncate(self, length: int) -> bool:
+        """Cut the cache back to `length` tokens (> 0); False where that cannot be."""
+
+    @abstractmethod
+    def _clear(self) -> None:
+        """Drop the cache."""
+
+    def reset(self) -> None:
+        """Forget remembered logits and the cache."""
+        super().reset()
+        self._drop_path()
+
+    def _drop_path(self) -> None:
+        self._path = ()
+        self._clear()
+
+    def _forward(self, ids: tuple[int, ...]) -> Tensor:
+        shared = min(_common_prefix(self._path, ids), len(ids) - 1)
+        if shared < len(self._path) and not (shared and self._truncate(shared)):
+            self._drop_path()
+            shared = 0
+        try:
+            logits = self._extend(ids[shared:], shared)
+        except BaseException:
+            self._drop_path()
+            raise
+        self._path = ids
+        return logits
+
+
+def _common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
+    length = min(len(a), len(b))
+    if a[:length] == b[:length]:
+        return length
+    return next(n for n in range(length) if a[n] != b[n])
+
+
+def whole_number(name: str, value: Any, minimum: int = 1) -> int:
+    """Return `value` as an int >= `minimum`; bools, floats and strings are refused."""
+    good = isinstance(value, Integral) and not isinstance(value, bool)
+    if not good or value < minimum:
+        raise ParameterError(f"{name} must be an integer >= {minimum}, got {value!r}")
+    return int(value)

@@ -1,0 +1,117 @@
+"""Token text: made visible for people, and decoded exactly while it streams."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+_VISIBLE = {" ": "␣", "\n": "⏎", "\t": "⇥", "\u00a0": "⍽", "\u200b": "\\u200b"}
+_INCOMPLETE = "\ufffd"
+
+
+def visible(text: str) -> str:
+    r"""Return `text` with white space and control characters made visible.
+
+    A space is ``␣``, a line feed ``⏎``, a tab ``⇥``; every other character that
+    `str.isprintable` rejects is written as its Python escape, so that no terminal
+    or page obeys it. The empty string is ``∅``, so nothing is ever blank.
+
+    >>> visible(" warm\n"), visible("\x1b[31m"), visible("")
+    ('␣warm⏎', '\\x1b[31m', '∅')
+    """
+    return "".join(map(_visible_character, text)) or "∅"
+
+
+def _visible_character(character: str) -> str:
+    if character in _VISIBLE:
+        return _VISIBLE[character]
+    if character.isprintable():
+        return character
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def visible_bytes(data: bytes) -> str:
+    r"""Return a token's bytes as visible text, or as hex if they are not whole UTF-8.
+
+    >>> visible_bytes(b" hi"), visible_bytes(b"\xf0\x9f")
+    ('␣hi', '⟨f0 9f⟩')
+    """
+    try:
+        return visible(data.decode("utf-8"))
+    except UnicodeDecodeError:
+        return f"⟨{data.hex(' ')}⟩"
+
+
+class IncrementalDecoder:
+    """Decode a growing list of ids so that the pieces join to `decode(all)`.
+
+    A character whose bytes are spread over several tokens is held back until it is
+    whole; what is still incomplete comes out of `flush`, as the decoder shows it.
+
+    Args:
+        decode: the tokenizer's own ids -> text function.
+    """
+
+    def __init__(self, decode: Callable[[Sequence[int]], str]) -> None:
+        self._decode = decode
+        self._ids: list[int] = []
+        self._emitted = ""
+
+    def push(self, token_id: int) -> str:
+        """Add one id and return the text that is now certain, often ``""``."""
+        self._ids.append(token_id)
+        text = self._decode(self._ids)
+        return self._release(text.rstrip(_INCOMPLETE))
+
+    def flush(self) -> str:
+        """Return what was held back."""
+        return self._release(self._decode(self._ids))
+
+    def _release(self, text: str) -> str:
+        if not text.startswith(self._emitted):
+            return ""
+        piece = text[len(self._emitted) :]
+        self._emitted = text
+        return piece
+
+
+class StopMatcher:
+    """Cut a stream of text pieces at the first stop string, wherever it is split.
+
+    Text that could still become a stop string is held back, so nothing of the stop
+    string is ever shown. With several stop strings the earliest match wins.
+
+    >>> matcher = StopMatcher(["beta gamma"])
+    >>> [matcher.push(piece) for piece in ("al", "pha be", "ta ga", "mma x")]
+    ['al', 'pha ', '', '']
+    >>> matcher.stopped
+    True
+    """
+
+    def __init__(self, stops: Sequence[str]) -> None:
+        self._stops = tuple(stops)
+        self._held = ""
+        self.stopped = False
+
+    def push(self, piece: str) -> str:
+        """Add a piece and return the text before any possible stop string."""
+        if self.stopped:
+            return ""
+        text = self._held + piece
+        hits = [at for stop in self._stops if (at := text.find(stop)) >= 0]
+        if hits:
+            self.stopped, self._held = True, ""
+            return text[: min(hits)]
+        keep = max((_overlap(text, stop) for stop in self._stops), default=0)
+        self._held = text[len(text) - keep :]
+        return text[: len(text) - keep]
+
+    def flush(self) -> str:
+        """Return what was held back: no stop string came of it."""
+        held, self._held = self._held, ""
+        return held
+
+
+def _overlap(text: str, stop: str) -> int:
+    """Length of the longest proper beginning of `stop` that ends `text`."""
+    longest = min(len(stop) - 1, len(text))
+    return next((n for n in range(longest, 0, -1) if text.endswith(stop[:n])), 0)
