@@ -1,0 +1,54 @@
+"""How a language model's next-token scores become the next token, step by step.
+
+The public names are loaded when they are first used, so that `import sampling_lab`
+costs next to nothing. The widgets are in `sampling_lab.explorer`.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .chain import Chain as Chain
+    from .chain import Ledger as Ledger
+    from .generation import Generation as Generation
+    from .generation import Step as Step
+    from .generation import generate as generate
+    from .generation import stream as stream
+    from .models import load as load
+    from .params import SamplingParams as SamplingParams
+    from .stages import MinP as MinP
+    from .stages import Temperature as Temperature
+    from .stages import TopK as TopK
+    from .stages import TopP as TopP
+
+__version__ = "0.1.0"
+
+_MODULES = {
+    "Chain": "chain",
+    "Generation": "generation",
+    "Ledger": "chain",
+    "MinP": "stages",
+    "SamplingParams": "params",
+    "Step": "generation",
+    "Temperature": "stages",
+    "TopK": "stages",
+    "TopP": "stages",
+    "generate": "generation",
+    "load": "models",
+    "stream": "generation",
+}
+
+__all__ = ["__version__", *_MODULES]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the module that holds a public name, the first time it is asked for."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
