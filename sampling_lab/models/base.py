@@ -253,22 +253,26 @@ class Model(ABC):
 
     def check_ids(self, input_ids: Sequence[int]) -> tuple[int, ...]:
         """Return ids as a tuple of ints, or raise `PromptError` naming the bad one."""
-        vocab_size = self.card.vocab_size
-        ids = []
-        for position, token_id in enumerate(input_ids):
-            if isinstance(token_id, bool) or not isinstance(token_id, Integral):
-                raise PromptError(
-                    f"token ids must be integers, got {token_id!r} at {position}"
-                )
-            if not 0 <= token_id < vocab_size:
-                raise PromptError(
-                    f"token ids must be in [0, {vocab_size}), "
-                    f"got {token_id} at position {position}"
-                )
-            ids.append(int(token_id))
+        vocab_size, ids = self.card.vocab_size, tuple(input_ids)
         if not ids:
             raise PromptError("token ids must not be empty; give at least one")
-        return tuple(ids)
+        if all(
+            type(token_id) is int and 0 <= token_id < vocab_size for token_id in ids
+        ):
+            return ids
+        return tuple(map(self._check_id, ids, range(len(ids))))
+
+    def _check_id(self, token_id: int, position: int) -> int:
+        if isinstance(token_id, bool) or not isinstance(token_id, Integral):
+            raise PromptError(
+                f"token ids must be integers, got {token_id!r} at position {position}"
+            )
+        if not 0 <= token_id < self.card.vocab_size:
+            raise PromptError(
+                f"token ids must be in [0, {self.card.vocab_size}), "
+                f"got {token_id} at position {position}"
+            )
+        return int(token_id)
 
     def _remember(self, ids: tuple[int, ...], logits: Tensor) -> None:
         self._remembered[ids] = logits

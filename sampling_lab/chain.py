@@ -1,0 +1,246 @@
+"""A chain of stages and its ledger: what happened to every token, and where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .errors import ParameterError
+from .stages import Evidence, Stage, check_logits
+
+
+@dataclass(frozen=True)
+class Chain:
+    """An ordered tuple of stages, applied from left to right.
+
+    >>> from sampling_lab import TopK
+    >>> Chain((TopK(1),))(torch.tensor([1.0, 2.0])).tolist()
+    [-inf, 2.0]
+    """
+
+    stages: tuple[Stage, ...] = ()
+
+    def __call__(self, logits: Tensor) -> Tensor:
+        """Return the final logits, shape (..., V), float32 or better.
+
+        Raises:
+            LogitsError: NaN or +inf among the logits, or nothing allowed.
+        """
+        return self._trace(logits)[-1]
+
+    def probs(self, logits: Tensor) -> Tensor:
+        """Return the final probabilities, shape (..., V); rows sum to 1."""
+        return self(logits).softmax(-1)
+
+    def ledger(self, logits: Tensor) -> Ledger:
+        """Return the ledger of one row of logits, shape (V,)."""
+        if logits.dim() != 1:
+            raise ParameterError(
+                f"a ledger takes one row, shape (V,), got {tuple(logits.shape)}; "
+                "pass logits[i]"
+            )
+        first, *after = self._trace(logits)
+        records, before = [], first
+        for stage, result in zip(self.stages, after, strict=True):
+            records.append(StageRecord(stage, before, result))
+            before = result
+        return Ledger(first, tuple(records))
+
+    def _trace(self, logits: Tensor) -> list[Tensor]:
+        """Return the logits before the first stage and after each one."""
+        check_logits(logits)
+        is_wide = logits.dtype in (torch.float32, torch.float64)
+        trace = [logits.detach() if is_wide else logits.detach().float()]
+        for stage in self.stages:
+            trace.append(stage(trace[-1]))
+        return trace
+
+
+class Distribution:
+    """Logits (V,) with the numbers people ask of them, computed when asked."""
+
+    def __init__(self, logits: Tensor) -> None:
+        self.logits = logits
+
+    @cached_property
+    def probs(self) -> Tensor:
+        """Probabilities, shape (V,)."""
+        return self.logits.softmax(-1)
+
+    @cached_property
+    def kept(self) -> Tensor:
+        """Boolean, shape (V,): the tokens that are still possible."""
+        return self.logits > -torch.inf
+
+    @cached_property
+    def kept_count(self) -> int:
+        """How many tokens are still possible."""
+        return int(self.kept.sum())
+
+    @cached_property
+    def entropy(self) -> float:
+        """Entropy in bits."""
+        probs = self.probs[self.kept]
+        return abs(torch.special.entr(probs).sum().item()) / 0.6931471805599453
+
+    @property
+    def effective_count(self) -> float:
+        """2 ** entropy: the number of equally likely tokens with this entropy."""
+        return 2.0**self.entropy
+
+
+@dataclass(frozen=True, eq=False)
+class StageRecord:
+    """One stage with the logits (V,) before and after it."""
+
+    stage: Stage
+    before: Tensor
+    logits: Tensor
+
+    @cached_property
+    def after(self) -> Distribution:
+        """The distribution after this stage."""
+        return Distribution(self.logits)
+
+    @cached_property
+    def removed(self) -> Tensor:
+        """Boolean, shape (V,): the tokens that this stage removed."""
+        return (self.before > -torch.inf) & ~self.after.kept
+
+    @cached_property
+    def evidence(self) -> Evidence | None:
+        """What the stage compared, for every token."""
+        return self.stage.evidence(self.before)
+
+
+class Ledger:
+    """What a chain did to one row of logits.
+
+    *Raw* is the softmax of the model's logits, *final* is after the whole chain.
+
+    Attributes:
+        raw: the distribution before the first stage.
+        final: the distribution after the last one.
+        stages: a `StageRecord` for each stage, in order.
+    """
+
+    def __init__(self, logits: Tensor, stages: tuple[StageRecord, ...]) -> None:
+        self.raw = Distribution(logits)
+        self.stages = stages
+        self.final = stages[-1].after if stages else self.raw
+
+    @property
+    def raw_logits(self) -> Tensor:
+        """The model's logits, shape (V,)."""
+        return self.raw.logits
+
+    @property
+    def raw_probs(self) -> Tensor:
+        """Raw probabilities, shape (V,)."""
+        return self.raw.probs
+
+    @property
+    def final_probs(self) -> Tensor:
+        """Final probabilities, shape (V,); 0 for a removed token."""
+        return self.final.probs
+
+    @property
+    def kept(self) -> Tensor:
+        """Boolean, shape (V,): the tokens that the draw can choose."""
+        return self.final.kept
+
+    @property
+    def kept_count(self) -> int:
+        """How many tokens the draw can choose from."""
+        return self.final.kept_count
+
+    @cached_property
+    def kept_mass(self) -> float:
+        """The kept tokens' raw probability together, in [0, 1]."""
+        return min(1.0, self.raw_probs[self.kept].sum(dtype=torch.float64).item())
+
+    @property
+    def entropy(self) -> float:
+        """Entropy of the final distribution, in bits."""
+        return self.final.entropy
+
+    @property
+    def effective_count(self) -> float:
+        """2 ** entropy of the final distribution."""
+        return self.final.effective_count
+
+    def rank(self, token_id: int) -> int:
+        """Return the rank by raw logit, 1 for the highest, equal ones by id."""
+        logits = self.raw_logits
+        higher = (logits > logits[token_id]).sum()
+        tied_before = (logits[:token_id] == logits[token_id]).sum()
+        return int(higher + tied_before) + 1
+
+    def top(self, n: int) -> list[int]:
+        """Return the ids of the n highest raw logits, equal ones by id."""
+        logits, n = self.raw_logits, min(n, self.raw_logits.shape[-1])
+        nth = logits.topk(n).values[-1]
+        candidates = (logits >= nth).nonzero().squeeze(-1)  # ids, ascending
+        order = logits[candidates].sort(descending=True, stable=True).indices
+        return candidates[order[:n]].tolist()
+
+    def removed_by(self, token_id: int) -> StageRecord | None:
+        """Return the record of the stage that removed a token; None if it is kept."""
+        if self.kept[token_id]:
+            return None
+        records = (record for record in self.stages if record.removed[token_id])
+        return next(records, None)
+
+    def why(self, token_id: int) -> str:
+        """Return one sentence about a token: its rank and what became of it.
+
+        >>> from sampling_lab import MinP
+        >>> ledger = Chain((MinP(0.5),)).ledger(torch.tensor([2.0, 1.0]))
+        >>> ledger.why(1)
+        'rank 2: removed by min-p, probability 0.269 < 0.366'
+        """
+        record, rank = self.removed_by(token_id), self.rank(token_id)
+        if record is None:
+            if self.final.logits[token_id] == -torch.inf:
+                return f"rank {rank}: its logit is -inf in the model itself"
+            raw, final = self.raw_probs[token_id], self.final_probs[token_id]
+            return f"rank {rank}: kept, raw {raw:.3f}, final {final:.3f}"
+        return (
+            f"rank {rank}: removed by {record.stage.name}{_because(record, token_id)}"
+        )
+
+    def table(self, n: int = 20) -> list[dict[str, Any]]:
+        """Return rows for the n highest raw logits; removed tokens are marked."""
+        return [self._row(token_id) for token_id in self.top(n)]
+
+    def _row(self, token_id: int) -> dict[str, Any]:
+        record = self.removed_by(token_id)
+        return {
+            "token_id": token_id,
+            "rank": self.rank(token_id),
+            "logit": _finite(self.raw_logits[token_id]),
+            "raw": self.raw_probs[token_id].item(),
+            "final": self.final_probs[token_id].item(),
+            "removed_by": record.stage.name if record else None,
+        }
+
+
+def _because(record: StageRecord, token_id: int) -> str:
+    evidence = record.evidence
+    if evidence is None:
+        return ""
+    value, threshold = evidence.values[token_id].item(), evidence.threshold
+    if float(value).is_integer() and float(threshold).is_integer():
+        numbers = f"{value:.0f} {evidence.relation} {threshold:.0f}"
+    else:
+        numbers = f"{value:.3f} {evidence.relation} {threshold:.3f}"
+    return f", {evidence.quantity} {numbers}"
+
+
+def _finite(value: Tensor) -> float | None:
+    number = value.item()
+    return number if number > float("-inf") else None

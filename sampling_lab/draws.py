@@ -1,0 +1,197 @@
+"""The ways to turn final logits and a seed into one token.
+
+Each draw owns its random numbers, so no global generator is ever touched, and
+returns a `Drawn` that shows which number decided.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import random
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from .errors import LogitsError, ParameterError
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One chosen token and the luck behind it.
+
+    Attributes:
+        token_id: the chosen token.
+        method: "greedy", "choices", "race" or "keyed".
+        uniform: the number in [0, 1) that fell on the axis; None for a race.
+        segment: the chosen token's part (low, high) of that axis, scaled to 0-1.
+        exponential: the chosen token's Exp(1) number q; None unless a race.
+        score: its p / q, the highest of all; None unless a race.
+    """
+
+    token_id: int
+    method: str
+    uniform: float | None = None
+    segment: tuple[float, float] | None = None
+    exponential: float | None = None
+    score: float | None = None
+    _state: Tensor | None = field(default=None, repr=False, compare=False)
+
+    def exponentials(self, probs: Tensor) -> Tensor:
+        """Return every token's q of this race again, shape (V,).
+
+        Args:
+            probs: the final probabilities of this step (their shape and dtype count).
+        """
+        if self._state is None:
+            raise ParameterError(
+                f"exponentials exist for a race drawn in this process, not {self.method}"
+            )
+        generator = torch.Generator(device="cpu")
+        generator.set_state(self._state)
+        return _exponentials(probs.cpu(), generator)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what decided, without what does not apply."""
+        numbers = {
+            "method": self.method,
+            "uniform": self.uniform,
+            "segment": list(self.segment) if self.segment else None,
+            "exponential": self.exponential,
+            "score": self.score,
+        }
+        return {key: value for key, value in numbers.items() if value is not None}
+
+
+class Draw(ABC):
+    """A source of luck with a seed; each call draws the next token of a run."""
+
+    name: ClassVar[str]
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def __call__(self, logits: Tensor) -> Drawn:
+        """Choose from final logits, shape (V,).
+
+        Raises:
+            LogitsError: the draw fell on a removed token, which no rule allows.
+        """
+        drawn = self._draw(logits)
+        if logits[drawn.token_id] == -torch.inf:
+            raise LogitsError(f"the {self.name} draw chose removed {drawn.token_id}")
+        return drawn
+
+    @abstractmethod
+    def _draw(self, logits: Tensor) -> Drawn:
+        """Choose one token id and say what decided."""
+
+
+class Greedy(Draw):
+    """Take the highest logit, the lowest id on a tie; the seed has no effect."""
+
+    name = "greedy"
+
+    def _draw(self, logits: Tensor) -> Drawn:
+        return Drawn(int(logits.argmax()), self.name)
+
+
+class Choices(Draw):
+    """Draw as `random.Random(seed).choices` does over candidates in rank order.
+
+    One uniform number per token lands on a 0-1 axis cut into segments, the most
+    likely token first and equal ones by id. The weights are exp(logit - highest)
+    in Python floats, the arithmetic of XSLM.
+
+    >>> draw = Choices(7)
+    >>> weights = torch.tensor([5.0, 3.0, 2.0], dtype=torch.float64)
+    >>> "".join("abc"[draw(weights.log()).token_id] for _ in range(12))
+    'aababaabaaaa'
+    """
+
+    name = "choices"
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self._random = random.Random(seed)
+
+    def _draw(self, logits: Tensor) -> Drawn:
+        return _land(self.name, self._random.random(), logits)
+
+
+class Keyed(Draw):
+    """Draw with a uniform number that is a function of (seed, step) alone.
+
+    The number is the first 53 bits of BLAKE2b over "seed/step": the same on every
+    machine, for every vocabulary and whatever was drawn before.
+    """
+
+    name = "keyed"
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self._step = 0
+
+    def _draw(self, logits: Tensor) -> Drawn:
+        key = f"{self.seed}/{self._step}".encode()
+        self._step += 1
+        word = int.from_bytes(hashlib.blake2b(key, digest_size=8).digest())
+        return _land(self.name, (word >> 11) * 2.0**-53, logits)
+
+
+class Race(Draw):
+    """Draw as `torch.multinomial` with one sample does on the CPU (torch 2).
+
+    Every token of the vocabulary gets an Exp(1) number q from
+    `torch.Generator().manual_seed(seed)`, and the highest p / q wins. The numbers do
+    not depend on the probabilities, so runs with one seed share their luck.
+    """
+
+    name = "race"
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self._generator = torch.Generator(device="cpu").manual_seed(seed)
+
+    def _draw(self, logits: Tensor) -> Drawn:
+        probs = logits.cpu().softmax(-1)  # (V,)
+        state = self._generator.get_state()
+        q = _exponentials(probs, self._generator)
+        scores = probs / q
+        winner = int(scores.argmax())
+        return Drawn(
+            winner,
+            self.name,
+            exponential=q[winner].item(),
+            score=scores[winner].item(),
+            _state=state,
+        )
+
+
+DRAWS: dict[str, type[Draw]] = {draw.name: draw for draw in (Choices, Race, Keyed)}
+"""The draws by name."""
+
+
+def _exponentials(probs: Tensor, generator: torch.Generator) -> Tensor:
+    return torch.empty_like(probs).exponential_(1, generator=generator)  # (V,)
+
+
+def _land(method: str, uniform: float, logits: Tensor) -> Drawn:
+    """Find the segment of the 0-1 axis on which a uniform number falls."""
+    kept = (logits > -torch.inf).nonzero().squeeze(-1)  # ids, ascending
+    order = logits[kept].sort(descending=True, stable=True).indices
+    candidates = kept[order]  # ids in rank order
+    values = logits[candidates].tolist()
+    weights = [math.exp(value - values[0]) for value in values]
+    ends = torch.tensor(weights, dtype=torch.float64).cumsum(0)
+    total = ends[-1].item()
+    at = int(torch.searchsorted(ends, uniform * total, right=True))
+    at = min(at, len(values) - 1)
+    high = ends[at].item()
+    low = ends[at - 1].item() if at else 0.0
+    return Drawn(
+        int(candidates[at]), method, uniform, segment=(low / total, high / total)
+    )
