@@ -1,0 +1,303 @@
+"""Open a ``.pt`` file: tensors and plain values only, and never more than it holds."""
+
+from __future__ import annotations
+
+import codecs
+import re
+import tarfile
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from io import BytesIO
+from pathlib import Path
+from typing import IO, Any
+
+import torch
+from torch import Tensor
+from torch.torch_version import TorchVersion
+
+from ..errors import CheckpointError
+from .pickle_names import first_refused
+
+_PREFIXES = ("module.", "_orig_mod.", "transformer.")
+_STORAGE = re.compile(r"[^/]+/data/\d+")  # a tensor's bytes: never unpickled
+_DEEPEST = 3  # archives inside archives
+_SHARED = 2  # a tied weight shows the same bytes under two names
+
+
+def read_torch_file(path: str | Path, *, weights: bool = True) -> dict[str, Any]:
+    """Return the dictionary in a ``.pt`` file; the only way that any is opened.
+
+    Nothing in the file is executed. The names that its pickle would import are read
+    first and must all be harmless; then `torch.load` reads it with `weights_only`,
+    first without data, so that every size is compared with the file's own before
+    memory is taken.
+
+    Args:
+        path: a file that `torch.save` wrote.
+        weights: map the tensors' data; otherwise they are on the meta device, which
+            has shapes and dtypes and takes no memory.
+
+    Returns:
+        The file's top-level dictionary. Tensors are private views of the file on
+        the CPU: copy what you keep.
+
+    Raises:
+        CheckpointError: not a ``.pt``, cut short, damaged, larger on paper than on
+            disk, or one that could run code; the refused type is named.
+    """
+    path = Path(path)
+    try:
+        _check_head(path)
+        _check_archive(path)
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error}") from error
+    outline = _torch_load(path, map_location="meta")
+    if not isinstance(outline, dict):
+        raise CheckpointError(
+            f"{path} holds a {type(outline).__name__} at the top; a checkpoint is a "
+            "dictionary with its settings and weights"
+        )
+    _check_sizes(path, outline)
+    return _torch_load(path, map_location="cpu", mmap=True) if weights else outline
+
+
+def strip_prefixes(state: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return a state dict without the prefixes that training wrappers put first.
+
+    ``module.``, ``_orig_mod.`` and ``transformer.`` go in any order and repeated, at
+    the start of a name only.
+
+    >>> strip_prefixes({"module._orig_mod.lm_head.bias": 1, "mlp.module.x": 2})
+    {'lm_head.bias': 1, 'mlp.module.x': 2}
+    """
+    stripped: dict[str, Any] = {}
+    for name, value in state.items():
+        if not isinstance(name, str):
+            raise CheckpointError(f"names of weights must be text, got {name!r}")
+        short = _strip(name)
+        if short in stripped:
+            raise CheckpointError(
+                f"{short} is in the state dict twice, under different prefixes"
+            )
+        stripped[short] = value
+    return stripped
+
+
+def _strip(name: str) -> str:
+    while prefix := next((p for p in _PREFIXES if name.startswith(p)), None):
+        name = name[len(prefix) :]
+    return name
+
+
+def check_state(
+    expected: Mapping[str, Sequence[int]],
+    state: Mapping[str, Any],
+    *,
+    optional: Mapping[str, Sequence[int]] | None = None,
+    allowed_extra: Sequence[str] = (),
+    source: object = "the checkpoint",
+) -> None:
+    """Compare a state dict with the shapes that a configuration asks for.
+
+    Call it before any module is allocated.
+
+    Args:
+        expected: name -> shape of every weight; each must be a float tensor.
+        state: what the file holds, prefixes stripped.
+        optional: name -> shape of what may be absent, such as a causal mask.
+        allowed_extra: beginnings of names that may be there and are not used.
+        source: what the message calls the file.
+
+    Raises:
+        CheckpointError: lists missing, unexpected and wrongly shaped names.
+    """
+    optional = optional or {}
+    known = {**expected, **optional}
+    extra = tuple(allowed_extra)
+    missing = [name for name in expected if name not in state]
+    unexpected = [n for n in state if n not in known and not n.startswith(extra)]
+    wrong = [
+        fault
+        for name, shape in known.items()
+        if name in state and (fault := _fault(name, state[name], shape, expected))
+    ]
+    problems = [("missing", missing), ("unexpected", unexpected), ("wrong", wrong)]
+    listed = [_listed(word, names) for word, names in problems if names]
+    if listed:
+        raise CheckpointError(
+            f"{source} does not hold the weights its configuration asks for: "
+            + "; ".join(listed)
+        )
+
+
+def _fault(
+    name: str, value: Any, shape: Sequence[int], expected: Mapping[str, object]
+) -> str | None:
+    if not isinstance(value, Tensor):
+        return f"{name} is a {type(value).__name__}, not a tensor"
+    if tuple(value.shape) != tuple(shape):
+        return f"{name} is {tuple(value.shape)}, not {tuple(shape)}"
+    if name in expected and not value.is_floating_point():
+        return f"{name} is {value.dtype}, not floating-point"
+    return None
+
+
+def _listed(word: str, names: Sequence[str], most: int = 4) -> str:
+    more = f", and {len(names) - most:,} more" if len(names) > most else ""
+    return f"{len(names):,} {word} ({', '.join(names[:most])}{more})"
+
+
+def _check_head(path: Path) -> None:
+    """Refuse what is no `torch.save` archive, saying what it is instead."""
+    if path.is_dir():
+        raise CheckpointError(f"{path} is a directory; give the .pt file in it")
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        head = file.read(512)
+    if not head:
+        raise CheckpointError(f"{path} is empty (0 bytes); copy or download it again")
+    if head.startswith(b"version https://git-lfs"):
+        raise CheckpointError(
+            f"{path} is a Git LFS pointer of {size} bytes, not the checkpoint; run "
+            "`git lfs pull`"
+        )
+    if zipfile.is_zipfile(path):
+        return
+    if head.startswith(b"PK"):
+        raise CheckpointError(
+            f"{path} ({size} bytes) begins like a .pt but is cut short; copy or "
+            "download it again"
+        )
+    _refuse_old_format(path, head, size)
+    kind = "text" if _is_text(head) else f"data that begins {head[:8]!r}"
+    raise CheckpointError(f"{path} ({size} bytes) is {kind}, not a .pt checkpoint")
+
+
+def _is_text(head: bytes) -> bool:
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(head)  # may end in mid-character
+    except UnicodeDecodeError:
+        return False
+    return b"\0" not in head
+
+
+def _refuse_old_format(path: Path, head: bytes, size: int) -> None:
+    """Refuse pickles and tar files that torch wrote before 1.6, unsafe ones by name."""
+    if tarfile.is_tarfile(path):
+        with tarfile.open(path, "r:") as tar:
+            for member in tar:
+                if file := tar.extractfile(member):
+                    _refuse_names(path, file, member.name)
+    elif head.startswith(b"\x80"):
+        with path.open("rb") as file:
+            for _ in range(5):  # magic number, protocol, machine, object, storages
+                _refuse_names(path, file, "its pickle")
+    else:
+        return
+    raise CheckpointError(
+        f"{path} ({size} bytes) is in torch's old format, or is a plain pickle; load "
+        "it where it was made and write it again with torch.save"
+    )
+
+
+def _check_archive(path: Path) -> None:
+    try:
+        _check_members(path, path.stat().st_size, path, 1)
+    except (zipfile.BadZipFile, NotImplementedError, EOFError) as error:
+        raise CheckpointError(f"{path} is a damaged archive: {error}") from error
+
+
+def _check_members(
+    path: Path, size: int, archive: Path | IO[bytes], depth: int
+) -> None:
+    """Check one archive's table of contents, and every pickle and archive in it."""
+    if depth > _DEEPEST:
+        raise CheckpointError(f"{path} holds archives more than {_DEEPEST} deep")
+    with zipfile.ZipFile(archive) as opened:
+        members = opened.infolist()
+        stored = all(m.compress_type == zipfile.ZIP_STORED for m in members)
+        claimed = sum(member.file_size for member in members)
+        if not stored or claimed > size:
+            raise CheckpointError(
+                f"{path} ({size:,} bytes) says that it unpacks to {claimed:,} bytes; "
+                "torch.save never compresses, so this is no checkpoint"
+            )
+        if len({member.filename for member in members}) < len(members):
+            raise CheckpointError(f"{path} holds one file name twice; it is damaged")
+        for member in members:
+            if not _STORAGE.fullmatch(member.filename):
+                _check_member(path, opened, member, depth)
+
+
+def _check_member(
+    path: Path, opened: zipfile.ZipFile, member: zipfile.ZipInfo, depth: int
+) -> None:
+    name = member.filename
+    if name.endswith("/constants.pkl"):
+        raise CheckpointError(f"{path} is a TorchScript program, not a checkpoint")
+    with opened.open(member) as file:
+        head = file.read(2)
+    if head == b"PK":
+        inner = BytesIO(opened.read(member))
+        _check_members(path, member.file_size, inner, depth + 1)
+    elif name.endswith(".pkl") or head[:1] == b"\x80":
+        with opened.open(member) as file:
+            _refuse_names(path, file, name)
+
+
+def _refuse_names(path: Path, file: IO[bytes], member: str) -> None:
+    if (refused := first_refused(file)) is not None:
+        raise CheckpointError(
+            f"{path} is refused: {member} asks for {refused}, which could run code; "
+            "only tensors and plain values are loaded, so save it again without that"
+        )
+
+
+def _torch_load(path: Path, **options: Any) -> Any:
+    """Call `torch.load` with TorchVersion allowed for the time of the call only."""
+    try:
+        with _torch_version_allowed():
+            return torch.load(path, weights_only=True, **options)
+    except Exception as error:
+        reason = re.split(r"\n|\. ", str(error))[0] or type(error).__name__
+        raise CheckpointError(
+            f"{path} ({path.stat().st_size:,} bytes) is no whole .pt checkpoint: "
+            f"{reason}"
+        ) from error
+
+
+def _torch_version_allowed() -> AbstractContextManager[None]:
+    """Allow TorchVersion, and leave alone whatever the caller has allowed."""
+    if TorchVersion in torch.serialization.get_safe_globals():
+        return nullcontext()
+    return torch.serialization.safe_globals([TorchVersion])
+
+
+def _check_sizes(path: Path, outline: dict[str, Any]) -> None:
+    """Refuse tensors that claim more bytes than the file has."""
+    size = path.stat().st_size
+    total = 0
+    for name, tensor in _tensors(outline):
+        total += tensor.numel() * tensor.itemsize
+        claimed = max(total, tensor.untyped_storage().nbytes())
+        if claimed > _SHARED * size:
+            raise CheckpointError(
+                f"{path} has {size:,} bytes, but its tensors up to {name} "
+                f"{tuple(tensor.shape)} claim {claimed:,}"
+            )
+
+
+def _tensors(root: dict[str, Any]) -> Iterator[tuple[str, Tensor]]:
+    """Yield every tensor inside nested containers, with the path of keys to it."""
+    seen: set[int] = set()
+    waiting: list[tuple[str, Any]] = [("", root)]
+    while waiting:
+        name, value = waiting.pop()
+        if isinstance(value, Tensor):
+            yield name.removeprefix("."), value
+        if not isinstance(value, dict | list | tuple) or id(value) in seen:
+            continue
+        seen.add(id(value))
+        pairs = value.items() if isinstance(value, dict) else enumerate(value)
+        waiting += [(f"{name}.{key}", inner) for key, inner in pairs]

@@ -1,0 +1,356 @@
+"""A .pt is opened without running any of it or taking memory it has not earned."""
+
+import io
+import os
+import pickle
+import tarfile
+import warnings
+import zipfile
+from collections import OrderedDict
+
+import pytest
+import torch
+from torch.torch_version import TorchVersion
+
+from sampling_lab.errors import CheckpointError
+from sampling_lab.models.torch_file import check_state, read_torch_file, strip_prefixes
+
+
+class Opens:
+    """Unpickling it would make a directory, which the tests look for."""
+
+    def __init__(self, path):
+        self.path = str(path)
+
+    def __reduce__(self):  # noqa: D105
+        return os.mkdir, (self.path,)
+
+
+def save(path, content, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.save(content, path, **options)
+    return path
+
+
+def rewritten(source, target, change, compression=zipfile.ZIP_STORED):
+    """Copy an archive with each (name, bytes) changed; None leaves one out."""
+    with (
+        zipfile.ZipFile(source) as old,
+        zipfile.ZipFile(target, "w", compression) as new,
+    ):
+        for name in old.namelist():
+            if (data := change(name, old.read(name))) is not None:
+                new.writestr(name, data)
+    return target
+
+
+@pytest.fixture
+def plain(tmp_path):
+    content = {
+        "state": OrderedDict(w=torch.arange(10.0), b=torch.ones(2000)),
+        "parameter": torch.nn.Parameter(torch.ones(2)),
+        "optimizer": {"state": {0: {"step": torch.tensor(3.0)}}, "groups": [{"lr": 1}]},
+        "pytorch_version": TorchVersion("2.13.0+cpu"),
+        "dtype": torch.bfloat16,
+        "device": torch.device("cuda:1"),
+        "shape": torch.Size([2, 3]),
+    }
+    return save(tmp_path / "plain.pt", content)
+
+
+def test_plain_content_comes_back(plain):
+    content = read_torch_file(plain)
+    assert torch.equal(content["state"]["w"], torch.arange(10.0))
+    assert content["pytorch_version"] == "2.13.0+cpu"
+    assert content["shape"] == (2, 3)
+    assert content["dtype"] is torch.bfloat16
+
+
+def test_without_weights_there_are_shapes_only(plain):
+    weight = read_torch_file(plain, weights=False)["state"]["b"]
+    assert weight.shape == (2000,)
+    assert weight.is_meta
+
+
+def test_writing_to_a_tensor_leaves_the_file_alone(plain):
+    before = plain.read_bytes()
+    read_torch_file(plain)["state"]["w"].zero_()
+    assert plain.read_bytes() == before
+
+
+def test_no_registration_is_left_and_none_of_the_callers_is_removed(plain):
+    before = torch.serialization.get_safe_globals()
+    read_torch_file(plain)
+    assert torch.serialization.get_safe_globals() == before
+    with torch.serialization.safe_globals([TorchVersion]):
+        read_torch_file(plain)
+        assert TorchVersion in torch.serialization.get_safe_globals()
+
+
+def nest(path, inner):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("outer/data.pkl", pickle.dumps({"a": 1}, protocol=2))
+        archive.writestr("outer/more/inner.pt", inner.read_bytes())
+    return path
+
+
+def hostile_files(tmp_path, marker):
+    """Yield files of every layout whose loading would make `marker`."""
+    content = {"model_state_dict": {"w": torch.ones(2)}, "cfg": [Opens(marker)]}
+    yield save(tmp_path / "zip.pt", content)
+    yield save(tmp_path / "zip4.pt", content, pickle_protocol=4)
+    yield save(tmp_path / "old.pt", content, _use_new_zipfile_serialization=False)
+    yield nest(tmp_path / "nested.pt", tmp_path / "zip.pt")
+    yield nest(tmp_path / "nested2.pt", tmp_path / "nested.pt")
+    for protocol in (2, 4, 5):
+        path = tmp_path / f"pickle{protocol}.pt"
+        path.write_bytes(pickle.dumps(content["cfg"], protocol=protocol))
+        yield path
+    yield nest(tmp_path / "nested_pickle.pt", path)
+    path = tmp_path / "tar.pt"
+    data = pickle.dumps(Opens(marker), protocol=2)
+    with tarfile.open(path, "w") as tar:
+        member = tarfile.TarInfo("pickle")
+        member.size = len(data)
+        tar.addfile(member, io.BytesIO(data))
+    yield path
+
+
+def test_nothing_is_run_and_the_type_is_named(tmp_path):
+    marker = tmp_path / "made"
+    files = list(hostile_files(tmp_path, marker))
+    assert len(files) == 10
+    for path in files:
+        for weights in (True, False):
+            with pytest.raises(CheckpointError, match=r"asks for posix\.mkdir"):
+                read_torch_file(path, weights=weights)
+            assert not marker.exists()
+
+
+@pytest.mark.parametrize(
+    "value", [bytearray(3), b"bytes", complex(1, 2), torch.sparse_coo]
+)
+def test_names_that_torch_allows_but_no_checkpoint_needs_are_refused(tmp_path, value):
+    path = save(tmp_path / "x.pt", {"a": value})
+    with pytest.raises(CheckpointError, match="asks for"):
+        read_torch_file(path)
+
+
+def test_a_caller_cannot_widen_what_is_allowed(tmp_path):
+    path = save(tmp_path / "x.pt", {"a": bytearray(3)})
+    with (
+        torch.serialization.safe_globals([bytearray]),
+        pytest.raises(CheckpointError, match="bytearray"),
+    ):
+        read_torch_file(path)
+
+
+LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 6752275\n"
+BAD_FILES = {
+    "empty": (b"", "is empty (0 bytes)"),
+    "lfs": (LFS, "Git LFS pointer of 70 bytes"),
+    "text": ("Здравствуй, a note.\n".encode() * 40, "is text, not a .pt"),
+    "binary": (b"\x00\x01\x02\xff", "data that begins"),
+    "cut": (b"PK\x03\x04" + b"\0" * 50, "cut short"),
+    "pickle": (pickle.dumps({"a": 1}), "old format, or is a plain pickle"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_FILES)
+def test_what_is_no_checkpoint_is_named(tmp_path, kind):
+    data, message = BAD_FILES[kind]
+    path = tmp_path / "x.pt"
+    path.write_bytes(data)
+    with pytest.raises(CheckpointError) as caught:
+        read_torch_file(path)
+    assert message in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("part", [0.2, 0.5, 0.9, 0.99])
+def test_a_part_of_a_file_is_cut_short(plain, part):
+    data = plain.read_bytes()
+    plain.write_bytes(data[: int(len(data) * part)])
+    with pytest.raises(CheckpointError, match="cut short"):
+        read_torch_file(plain)
+
+
+def test_old_format_without_code_is_refused_too(tmp_path):
+    path = save(
+        tmp_path / "x.pt", {"w": torch.ones(2)}, _use_new_zipfile_serialization=False
+    )
+    with pytest.raises(CheckpointError, match="old format"):
+        read_torch_file(path)
+
+
+def test_paths_that_are_no_files(tmp_path):
+    with pytest.raises(CheckpointError, match="is a directory"):
+        read_torch_file(tmp_path)
+    with pytest.raises(CheckpointError, match="cannot be read"):
+        read_torch_file(tmp_path / "nowhere.pt")
+
+
+@pytest.mark.parametrize("value", [[1, 2], torch.ones(2), "text", None])
+def test_the_top_is_a_dictionary(tmp_path, value):
+    with pytest.raises(CheckpointError, match="at the top"):
+        read_torch_file(save(tmp_path / "x.pt", value))
+
+
+def replaced(old, new):
+    def change(name, data):
+        if not name.endswith("data.pkl"):
+            return data
+        assert old in data
+        return data.replace(old, new)
+
+    return change
+
+
+HUGE = b"\x8a\x05\x00\x00\x00\x00\x10"  # 2 ** 36
+CLAIMS = {
+    "tensor": (replaced(b"K\x00K\x0a\x85", b"K\x00" + HUGE + b"\x85"), "claim 274,"),
+    "storage": (replaced(b"K\x0atq", HUGE + b"tq"), "claim 274,"),
+    "a little": (replaced(b"K\x00K\x0a\x85", b"K\x00K\x0b\x85"), "no whole .pt"),
+    "negative": (
+        replaced(b"K\x00K\x0a\x85", b"K\x00J\xff\xff\xff\xff\x85"),
+        "no whole",
+    ),
+    "broadcast": (
+        lambda name, data: (
+            data.replace(b"K\x00K\x0a\x85", b"K\x00" + HUGE + b"\x85").replace(
+                b"K\x01\x85", b"K\x00\x85"
+            )
+            if name.endswith("data.pkl")
+            else data
+        ),
+        "claim 274,",
+    ),
+    "no bytes": (
+        lambda name, data: None if name.endswith("data/0") else data,
+        "data/0",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", CLAIMS)
+def test_sizes_are_compared_with_the_file(tmp_path, kind):
+    change, message = CLAIMS[kind]
+    content = {"w": torch.arange(10.0), "b": torch.ones(2000)}
+    source = save(tmp_path / "source.pt", content)
+    with pytest.raises(CheckpointError, match=message):
+        read_torch_file(rewritten(source, tmp_path / "x.pt", change))
+
+
+def test_many_names_for_the_same_bytes_are_refused_but_tied_weights_load(tmp_path):
+    weight = torch.ones(50_000)
+    tied = save(tmp_path / "tied.pt", {"embed": weight, "head": weight})
+    assert read_torch_file(tied)["head"].shape == (50_000,)
+    many = save(tmp_path / "many.pt", {f"w{n}": weight for n in range(9)})
+    with pytest.raises(CheckpointError, match="claim"):
+        read_torch_file(many)
+
+
+def test_compressed_archives_are_refused(tmp_path):
+    source = save(tmp_path / "source.pt", {"w": torch.zeros(1_000_000)})
+    path = rewritten(
+        source, tmp_path / "x.pt", lambda _, data: data, zipfile.ZIP_DEFLATED
+    )
+    assert path.stat().st_size < 20_000
+    with pytest.raises(CheckpointError, match=r"unpacks to 4,0\d\d,\d+ bytes"):
+        read_torch_file(path)
+
+
+def test_odd_archives_are_refused(tmp_path, plain):
+    with pytest.raises(CheckpointError, match="TorchScript"):
+        with zipfile.ZipFile(tmp_path / "script.pt", "w") as archive:
+            archive.writestr("x/constants.pkl", b"\x80\x02N.")
+        read_torch_file(tmp_path / "script.pt")
+    with zipfile.ZipFile(tmp_path / "word.docx", "w") as archive:
+        archive.writestr("word/document.xml", b"<x/>")
+    with pytest.raises(CheckpointError, match="no whole"):
+        read_torch_file(tmp_path / "word.docx")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with zipfile.ZipFile(plain, "a") as archive:
+            archive.writestr("plain/data.pkl", b"\x80\x02N.")
+    with pytest.raises(CheckpointError, match="twice"):
+        read_torch_file(plain)
+
+
+def test_archives_are_followed_only_so_deep(tmp_path):
+    path = save(tmp_path / "0.pt", {"a": 1})
+    for depth in range(1, 5):
+        path = nest(tmp_path / f"{depth}.pt", path)
+    with pytest.raises(CheckpointError, match="deep"):
+        read_torch_file(path)
+
+
+def test_a_container_that_holds_itself_does_not_hang(tmp_path):
+    loop = []
+    loop.append(loop)
+    assert read_torch_file(save(tmp_path / "x.pt", {"a": loop}))["a"][0]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "lm_head.weight",
+        "module.lm_head.weight",
+        "_orig_mod.lm_head.weight",
+        "module._orig_mod.lm_head.weight",
+        "_orig_mod.module.transformer.lm_head.weight",
+        "module.module.lm_head.weight",
+        "transformer._orig_mod.module.transformer.lm_head.weight",
+    ],
+)
+def test_prefixes_are_stripped_in_any_order(name):
+    assert strip_prefixes({name: 1}) == {"lm_head.weight": 1}
+
+
+def test_prefixes_inside_a_name_stay():
+    names = {"blocks.0.module.x": 1, "my_module.y": 2, "modules.z": 3}
+    assert strip_prefixes(names) == names
+
+
+def test_names_that_meet_or_are_no_text_are_refused():
+    with pytest.raises(CheckpointError, match="twice"):
+        strip_prefixes({"a": 1, "module.a": 2})
+    with pytest.raises(CheckpointError, match="must be text, got 3"):
+        strip_prefixes({3: 1})
+
+
+SHAPES = {"a": (2, 3), "b": (4,)}
+GOOD = {"a": torch.ones(2, 3), "b": torch.ones(4)}
+
+
+def test_a_fitting_state_passes():
+    check_state(SHAPES, GOOD)
+    check_state(SHAPES, {**GOOD, "mask": torch.ones(2)}, optional={"mask": (2,)})
+    check_state(SHAPES, {**GOOD, "v.x": torch.ones(9)}, allowed_extra=["v."])
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        ({"a": GOOD["a"]}, "1 missing (b)"),
+        ({**GOOD, "c": GOOD["b"]}, "1 unexpected (c)"),
+        ({**GOOD, "b": torch.ones(5)}, "1 wrong (b is (5,), not (4,))"),
+        ({**GOOD, "b": [1.0]}, "b is a list, not a tensor"),
+        ({**GOOD, "b": torch.ones(4).int()}, "b is torch.int32, not floating-point"),
+        ({"c": GOOD["a"]}, "2 missing (a, b); 1 unexpected (c)"),
+        ({**GOOD, "mask": torch.ones(3)}, "mask is (3,), not (2,)"),
+    ],
+)
+def test_every_difference_is_listed(state, message):
+    with pytest.raises(CheckpointError) as caught:
+        check_state(SHAPES, state, optional={"mask": (2,)}, source="x.pt")
+    assert message in str(caught.value)
+    assert str(caught.value).startswith("x.pt")
+
+
+def test_long_lists_are_cut_and_counted():
+    expected = {f"w{n}": (1,) for n in range(3000)}
+    with pytest.raises(CheckpointError, match=r"3,000 missing \(w0, .*2,996 more\)"):
+        check_state(expected, {})
