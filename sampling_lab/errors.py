@@ -23,3 +23,7 @@ class CheckpointError(SamplingLabError, ValueError):
 
 class MissingPackageError(SamplingLabError, ImportError):
     """An optional package that this action needs; the message has the command."""
+
+
+class FetchError(SamplingLabError, OSError):
+    """A download that failed, or that is not what was expected."""
