@@ -1,0 +1,62 @@
+# `make lab` sets up and opens the lab; `make test` sets up and tests it.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup fetch lab test lint bench clean
+
+# Python 3.11 where there is one; set PYTHON to choose another.
+PYTHON ?= $(firstword $(foreach python,python3.11 python3,\
+    $(shell $(python) -c '' 2>/dev/null && echo $(python))))
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/installed
+
+define NEED_PYTHON
+import sys
+sys.exit(sys.version_info < (3, 11) and
+    "sampling_lab needs Python 3.11 or newer, and $(PYTHON) is %d.%d; install one, "
+    "or name it: make PYTHON=/path/to/python3.11" % sys.version_info[:2])
+endef
+export NEED_PYTHON
+
+help:
+	@echo 'make lab     set up, fetch the default model, open the explorer in JupyterLab'
+	@echo 'make test    set up the same way; run the linter, all tests and all notebooks'
+	@echo 'make bench   print the speed figures'
+	@echo 'make lint    check style and format'
+	@echo 'make clean   remove what make has set up; fetched models stay'
+
+lab: setup fetch
+	@$(BIN)/sampling-lab lab
+
+test: setup fetch lint
+	@$(BIN)/pytest
+	@$(BIN)/pytest --nbval --nbval-current-env --nbval-cell-timeout=120 notebooks
+
+lint: setup
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+bench: setup fetch
+	@$(BIN)/python tests/bench.py
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	@[[ -n "$(PYTHON)" ]] || { echo 'sampling_lab needs Python 3.11 or newer, and there is no python3 here; install it' >&2; exit 1; }
+	@$(PYTHON) -c "$$NEED_PYTHON"
+	@echo 'Setting up $(VENV); this is done once.' >&2
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		--upgrade --constraint constraints.txt pip
+	@$(BIN)/python tools/install.py
+	@touch $@
+
+# A model that cannot be fetched is a warning: the bundled checkpoints serve.
+fetch: setup
+	@$(BIN)/sampling-lab fetch --optional smollm2 r50k_base
+
+clean:
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist
