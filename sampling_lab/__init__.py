@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .chain import Chain as Chain
     from .chain import Ledger as Ledger
-    from .generation import Generation as Generation
-    from .generation import Step as Step
     from .generation import generate as generate
     from .generation import stream as stream
     from .models import load as load
     from .params import SamplingParams as SamplingParams
+    from .results import Generation as Generation
+    from .results import Step as Step
     from .stages import MinP as MinP
     from .stages import Temperature as Temperature
     from .stages import TopK as TopK
@@ -25,11 +25,11 @@ __version__ = "0.1.0"
 
 _MODULES = {
     "Chain": "chain",
-    "Generation": "generation",
+    "Generation": "results",
     "Ledger": "chain",
     "MinP": "stages",
     "SamplingParams": "params",
-    "Step": "generation",
+    "Step": "results",
     "Temperature": "stages",
     "TopK": "stages",
     "TopP": "stages",

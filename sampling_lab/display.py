@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .generation import Generation, Step
+    from .results import Generation, Step
 
 _FULL_SHADE_BITS = 10.0
 

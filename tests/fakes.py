@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -70,6 +71,6 @@ class TableModel(Model):
 def walk(pieces: Sequence[bytes], path: Sequence[int], **card: object) -> TableModel:
     """Return a model that follows `path` for certain, from its first id on."""
     table = torch.full((len(pieces), len(pieces)), -30.0)
-    for here, there in zip(path, path[1:], strict=False):
+    for here, there in pairwise(path):
         table[here, there] = 30.0
     return TableModel(table, pieces, **card)
