@@ -88,7 +88,7 @@ def _find(path_or_name: str | Path) -> Path | str:
         return text
     raise CheckpointError(
         f"there is no file or directory {path.absolute()}; check the spelling"
-        + _neighbours(path)
+        f"{_neighbours(path)}, or give a hub name as organisation/model"
     )
 
 
