@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Sequence
 
 _VISIBLE = {" ": "␣", "\n": "⏎", "\t": "⇥", "\u00a0": "⍽", "\u200b": "\\u200b"}
 _INCOMPLETE = "\ufffd"
+_OBEYED = {"Cc", "Cs", "Zl", "Zp"}
+_REORDERING = set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 def visible(text: str) -> str:
@@ -27,6 +30,28 @@ def _visible_character(character: str) -> str:
     if character.isprintable():
         return character
     return character.encode("unicode_escape").decode("ascii")
+
+
+def terminal(text: str) -> str:
+    r"""Return `text` for a terminal: what it would obey is written as an escape.
+
+    Line feed and tab pass; other control characters, lone surrogates, and what breaks
+    or reorders lines do not. It works character by character, so a stream may be cut
+    anywhere.
+
+    >>> terminal("warm\n\x1b[2J\r")
+    'warm\n\\x1b[2J\\r'
+    """
+    return "".join(map(_terminal_character, text))
+
+
+def _terminal_character(character: str) -> str:
+    if character in "\n\t":
+        return character
+    is_obeyed = unicodedata.category(character) in _OBEYED
+    if is_obeyed or character in _REORDERING:
+        return character.encode("unicode_escape").decode("ascii")
+    return character
 
 
 def visible_bytes(data: bytes) -> str:
