@@ -39,7 +39,7 @@ def test_a_mistyped_path_lists_what_is_there(tmp_path):
         (b"", r"is empty \(0 bytes\)"),
         (
             b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 5\n",
-            "Git LFS pointer of 65 bytes.*git lfs pull",
+            "Git LFS pointer of 66 bytes.*git lfs pull",
         ),
         (b"hello, world", r"12 bytes, beginning b'hello, world'.*it loads"),
         (b"{broken", "not valid JSON"),
