@@ -99,7 +99,18 @@ class Greedy(Draw):
         return Drawn(int(logits.argmax()), self.name)
 
 
-class Choices(Draw):
+class Wheel(Draw):
+    """A draw whose luck is one uniform number on a 0-1 axis cut into segments."""
+
+    @abstractmethod
+    def spin(self) -> float:
+        """Return the next step's number, in [0, 1)."""
+
+    def _draw(self, logits: Tensor) -> Drawn:
+        return _land(self.name, self.spin(), logits)
+
+
+class Choices(Wheel):
     """Draw as `random.Random(seed).choices` does over candidates in rank order.
 
     One uniform number per token lands on a 0-1 axis cut into segments, the most
@@ -118,11 +129,12 @@ class Choices(Draw):
         super().__init__(seed)
         self._random = random.Random(seed)
 
-    def _draw(self, logits: Tensor) -> Drawn:
-        return _land(self.name, self._random.random(), logits)
+    def spin(self) -> float:
+        """Return the next number of `random.Random(seed)`."""
+        return self._random.random()
 
 
-class Keyed(Draw):
+class Keyed(Wheel):
     """Draw with a uniform number that is a function of (seed, step) alone.
 
     The number is the first 53 bits of BLAKE2b over "seed/step": the same on every
@@ -135,11 +147,12 @@ class Keyed(Draw):
         super().__init__(seed)
         self._step = 0
 
-    def _draw(self, logits: Tensor) -> Drawn:
+    def spin(self) -> float:
+        """Return the number that belongs to (seed, step)."""
         key = f"{self.seed}/{self._step}".encode()
         self._step += 1
         word = int.from_bytes(hashlib.blake2b(key, digest_size=8).digest())
-        return _land(self.name, (word >> 11) * 2.0**-53, logits)
+        return (word >> 11) * 2.0**-53
 
 
 class Race(Draw):
@@ -156,10 +169,14 @@ class Race(Draw):
         super().__init__(seed)
         self._generator = torch.Generator(device="cpu").manual_seed(seed)
 
+    def exponentials(self, probs: Tensor) -> Tensor:
+        """Return the next step's q for every token, shape (V,)."""
+        return _exponentials(probs.cpu(), self._generator)
+
     def _draw(self, logits: Tensor) -> Drawn:
         probs = logits.cpu().softmax(-1)  # (V,)
         state = self._generator.get_state()
-        q = _exponentials(probs, self._generator)
+        q = self.exponentials(probs)
         scores = probs / q
         winner = int(scores.argmax())
         return Drawn(
@@ -179,17 +196,26 @@ def _exponentials(probs: Tensor, generator: torch.Generator) -> Tensor:
     return torch.empty_like(probs).exponential_(1, generator=generator)  # (V,)
 
 
-def _land(method: str, uniform: float, logits: Tensor) -> Drawn:
-    """Find the segment of the 0-1 axis on which a uniform number falls."""
+def segments(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the wheel of final logits (V,): kept ids and where their segments end.
+
+    Ids are in rank order, equal ones by id; ends are float64 sums of the weights
+    exp(logit - highest), so the last end is the whole circumference.
+    """
     kept = (logits > -torch.inf).nonzero().squeeze(-1)  # ids, ascending
     order = logits[kept].sort(descending=True, stable=True).indices
-    candidates = kept[order]  # ids in rank order
+    candidates = kept[order]
     values = logits[candidates].tolist()
     weights = [math.exp(value - values[0]) for value in values]
-    ends = torch.tensor(weights, dtype=torch.float64).cumsum(0)
+    return candidates, torch.tensor(weights, dtype=torch.float64).cumsum(0)
+
+
+def _land(method: str, uniform: float, logits: Tensor) -> Drawn:
+    """Find the segment of the 0-1 axis on which a uniform number falls."""
+    candidates, ends = segments(logits)
     total = ends[-1].item()
     at = int(torch.searchsorted(ends, uniform * total, right=True))
-    at = min(at, len(values) - 1)
+    at = min(at, len(candidates) - 1)
     high = ends[at].item()
     low = ends[at - 1].item() if at else 0.0
     return Drawn(
