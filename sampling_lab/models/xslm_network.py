@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import torch
 from torch import Tensor
-from torch.nn.functional import relu
+from torch.nn.functional import linear, relu
 
 Weights = Mapping[str, Tensor]
 """Weight name -> matrix; a layer's matrix holds one row for each of its outputs."""
@@ -37,14 +37,14 @@ def weight_shapes(
 def initial_weights(
     shapes: Mapping[str, tuple[int, int]], generator: torch.Generator
 ) -> dict[str, Tensor]:
-    """Draw float32 weights that keep a layer's output about as large as its input."""
+    """Draw float64 weights that keep a layer's output about as large as its input."""
     spreads = {
         "tokens": _EMBEDDING_SPREAD,
         "positions": _EMBEDDING_SPREAD,
         "output": _OUTPUT_SPREAD,
     }
     return {
-        name: torch.randn(rows, columns, generator=generator)
+        name: torch.randn(rows, columns, generator=generator, dtype=torch.float64)
         * spreads.get(name, 1 / math.sqrt(columns))
         for name, (rows, columns) in shapes.items()
     }
@@ -62,10 +62,10 @@ def forward(weights: Weights, ids: Tensor) -> Tensor:
     """
     length = ids.shape[-1]
     x = weights["tokens"][ids] + weights["positions"][:length]  # (..., T, W)
-    query, key, value = (x @ weights[name].T for name in ("query", "key", "value"))
+    query, key, value = (linear(x, weights[n]) for n in ("query", "key", "value"))
     scores = query @ key.transpose(-1, -2) / math.sqrt(x.shape[-1])  # (..., T, T)
     future = torch.ones_like(scores, dtype=torch.bool).triu(1)
     attention = scores.masked_fill(future, -math.inf).softmax(dim=-1)
-    x = x + attention @ value @ weights["mix"].T  # (..., T, W)
-    x = x + relu(x @ weights["up"].T) @ weights["down"].T
-    return x @ weights["output"].T  # (..., T, V)
+    x = x + linear(attention @ value, weights["mix"])  # (..., T, W)
+    x = x + linear(relu(linear(x, weights["up"])), weights["down"])
+    return linear(x, weights["output"])  # (..., T, V)

@@ -44,7 +44,7 @@ PAIRS = (
 """The twelve questions and answers of the shipped checkpoints."""
 
 _IGNORE = -100
-_FLOAT32_DIGITS = 9
+_DECIMALS = 6
 
 Pairs = Sequence[tuple[str, str]]
 OnStep = Callable[[int, float], None]
@@ -61,9 +61,11 @@ def train_checkpoint(
 ) -> Checkpoint:
     """Train a new checkpoint, or `checkpoint` further, and return it.
 
-    Every step is one step of plain gradient descent in float32 on all the text at
-    once. Nothing but the weights passes from step to step and files keep float32
-    exactly, so training in chunks gives the weights of training in one go.
+    Every step is one step of plain gradient descent on all the text at once. Nothing
+    but the weights passes from step to step, so training in chunks gives the weights
+    of training in one go. The arithmetic is float64 and each step's weights are
+    rounded to six decimals, as files hold them: the last bits, in which machines
+    differ, are dropped before they can grow.
 
     Args:
         pairs: questions and answers, without newlines.
@@ -89,7 +91,7 @@ def train_checkpoint(
     if learning_rate is not None:
         settings = replace(settings, learning_rate=learning_rate)
     inputs, targets = windows(pairs, checkpoint.tokenizer, settings.context)
-    weights = {name: weight.float() for name, weight in checkpoint.weights.items()}
+    weights = dict(checkpoint.weights)
     with _one_thread_and_gradients():
         for step in range(settings.steps, settings.steps + steps):
             loss = _descend(weights, inputs, targets, settings.learning_rate)
@@ -99,7 +101,7 @@ def train_checkpoint(
     return Checkpoint(
         replace(settings, steps=settings.steps + steps),
         checkpoint.tokenizer,
-        {name: _as_written(weight) for name, weight in weights.items()},
+        weights,
     )
 
 
@@ -151,7 +153,9 @@ def _new_checkpoint(pairs: Pairs, seed: int) -> Checkpoint:
     tokenizer = BPE.learn("".join(training_text(pairs)), VOCAB_SIZE)
     shapes = weight_shapes(settings.width, settings.context, tokenizer.vocab_size)
     generator = torch.Generator().manual_seed(seed)
-    return Checkpoint(settings, tokenizer, initial_weights(shapes, generator))
+    drawn = initial_weights(shapes, generator)
+    weights = {name: _rounded(weight) for name, weight in drawn.items()}
+    return Checkpoint(settings, tokenizer, weights)
 
 
 def _descend(
@@ -165,7 +169,7 @@ def _descend(
     loss = cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=_IGNORE)
     gradients = torch.autograd.grad(loss, list(leaves.values()))
     for (name, leaf), gradient in zip(leaves.items(), gradients, strict=True):
-        weights[name] = leaf.detach() - learning_rate * gradient
+        weights[name] = _rounded(leaf.detach() - learning_rate * gradient)
     return loss.item()
 
 
@@ -177,13 +181,9 @@ def _check_loss(loss: float, step: int) -> None:
         )
 
 
-def _as_written(weight: Tensor) -> Tensor:
-    """Return float64 numbers of nine digits: enough to give back every float32."""
-    rows = [
-        [float(f"{number:.{_FLOAT32_DIGITS}g}") for number in row]
-        for row in weight.tolist()
-    ]
-    return torch.tensor(rows, dtype=torch.float64)
+def _rounded(weight: Tensor) -> Tensor:
+    """Round to a fixed number of decimals, so that a short decimal is exact."""
+    return weight.round(decimals=_DECIMALS)
 
 
 @contextmanager
