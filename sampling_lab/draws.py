@@ -82,7 +82,9 @@ class Draw(ABC):
         """
         drawn = self._draw(logits)
         if logits[drawn.token_id] == -torch.inf:
-            raise LogitsError(f"the {self.name} draw chose removed {drawn.token_id}")
+            raise LogitsError(
+                f"the {self.name} draw chose removed token {drawn.token_id}"
+            )
         return drawn
 
     @abstractmethod
@@ -107,7 +109,7 @@ class Wheel(Draw):
         """Return the next step's number, in [0, 1)."""
 
     def _draw(self, logits: Tensor) -> Drawn:
-        return _land(self.name, self.spin(), logits)
+        return land(self.name, self.spin(), logits)
 
 
 class Choices(Wheel):
@@ -210,8 +212,8 @@ def segments(logits: Tensor) -> tuple[Tensor, Tensor]:
     return candidates, torch.tensor(weights, dtype=torch.float64).cumsum(0)
 
 
-def _land(method: str, uniform: float, logits: Tensor) -> Drawn:
-    """Find the segment of the 0-1 axis on which a uniform number falls."""
+def land(method: str, uniform: float, logits: Tensor) -> Drawn:
+    """Return what a uniform number chooses: the segment on which it falls."""
     candidates, ends = segments(logits)
     total = ends[-1].item()
     at = int(torch.searchsorted(ends, uniform * total, right=True))

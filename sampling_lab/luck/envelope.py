@@ -1,0 +1,100 @@
+"""The lines that a race draws over 1 / T, and which of them is on top where.
+
+In a race token i scores p_i / q_i, and its logarithm over beta = 1 / T is a line,
+beta * logit_i - log q_i, up to a term that all tokens share. The winner at every
+temperature is the upper envelope of these lines. *Luck* below is -log q.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+_LEADERS = 256
+
+
+class Segment(NamedTuple):
+    """The temperatures from `low` to `high` at which one token is chosen."""
+
+    low: float
+    high: float
+    token_id: int
+
+
+class Line(NamedTuple):
+    """A token's line over beta: slope `logit`, height `luck` at beta 0."""
+
+    token_id: int
+    logit: float
+    luck: float
+
+
+def contenders(logits: Tensor, kept: Tensor, exponentials: Tensor) -> list[Line]:
+    """Return the lines that can win somewhere, the highest logit first.
+
+    A token with a higher logit is kept wherever one with a lower is, so a token
+    less lucky than one above it never wins. Equal logits (which a rule may keep in
+    any order) do not rule each other out.
+
+    Args:
+        logits: the slopes, shape (V,).
+        kept: boolean, shape (V,), whether a token is kept at any temperature.
+        exponentials: the race's q, shape (V,).
+    """
+    slopes = logits.double().masked_fill(~kept, -torch.inf)  # (V,)
+    heights = -exponentials.double().log()  # (V,)
+    leaders = slopes.topk(min(_LEADERS, len(slopes)))
+    last = leaders.values[-1]
+    above = leaders.indices[leaders.values > last]  # certainly higher than the rest
+    bar = heights[above].max() if len(above) else -torch.inf
+    runs = ((slopes > last) | (heights > bar)) & (slopes > -torch.inf)
+    ids = runs.nonzero().squeeze(-1)  # ascending
+    ids = ids[slopes[ids].sort(descending=True, stable=True).indices]
+    lines = map(Line, *(column.tolist() for column in (ids, slopes[ids], heights[ids])))
+    return _not_beaten(lines)
+
+
+def _not_beaten(lines: Iterable[Line]) -> list[Line]:
+    """Keep the lines that are luckier than every line with a higher logit."""
+    kept: list[Line] = []
+    best_above, best, logit = -math.inf, -math.inf, math.inf
+    for line in lines:
+        if line.logit < logit:
+            best_above, logit = best, line.logit
+        if line.luck > best_above:
+            kept.append(line)
+            best = max(best, line.luck)
+    return kept
+
+
+def upper_envelope(lines: Sequence[Line], low: float, high: float) -> list[Segment]:
+    """Return the winners among lines from T = low to high (monotone chain).
+
+    Args:
+        lines: from the highest logit down, as `contenders` gives them.
+        low: lowest temperature.
+        high: highest temperature.
+    """
+    hull: list[tuple[Line, float]] = []  # each with the T from which it leads
+    for line in lines:
+        if hull and line.luck <= hull[-1][0].luck:
+            continue
+        while hull and (start := _crossing(hull[-1][0], line)) <= hull[-1][1]:
+            hull.pop()
+        hull.append((line, start if hull else 0.0))
+    starts = [max(start, low) for _, start in hull]
+    ends = [*starts[1:], high]
+    return [
+        Segment(start, min(end, high), line.token_id)
+        for (line, _), start, end in zip(hull, starts, ends, strict=True)
+        if start < min(end, high)
+    ]
+
+
+def _crossing(upper: Line, lower: Line) -> float:
+    """Return the T above which `lower`, luckier but with a lower logit, leads."""
+    return (upper.logit - lower.logit) / (lower.luck - upper.luck)
