@@ -56,7 +56,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 # A model that cannot be fetched is a warning: the bundled checkpoints serve.
 fetch: setup
-	@$(BIN)/sampling-lab fetch --optional smollm2 r50k_base
+	@$(BIN)/sampling-lab fetch --optional smollm2 r50k_base >/dev/null
 
 clean:
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist
