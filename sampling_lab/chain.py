@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .errors import ParameterError
-from .stages import Evidence, Stage, check_logits
+from .stages import Evidence, Stage, as_float, check_logits
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,7 @@ class Chain:
     def _trace(self, logits: Tensor) -> list[Tensor]:
         """Return the logits before the first stage and after each one."""
         check_logits(logits)
-        is_wide = logits.dtype in (torch.float32, torch.float64)
-        trace = [logits.detach() if is_wide else logits.detach().float()]
+        trace = [as_float(logits).clone()]  # a later change of the input is not ours
         for stage in self.stages:
             trace.append(stage(trace[-1]))
         return trace
@@ -233,12 +232,19 @@ def _because(record: StageRecord, token_id: int) -> str:
     evidence = record.evidence
     if evidence is None:
         return ""
-    value, threshold = evidence.values[token_id].item(), evidence.threshold
-    if float(value).is_integer() and float(threshold).is_integer():
-        numbers = f"{value:.0f} {evidence.relation} {threshold:.0f}"
-    else:
-        numbers = f"{value:.3f} {evidence.relation} {threshold:.3f}"
-    return f", {evidence.quantity} {numbers}"
+    value, threshold = _apart(evidence.values[token_id].item(), evidence.threshold)
+    return f", {evidence.quantity} {value} {evidence.relation} {threshold}"
+
+
+def _apart(value: float, threshold: float) -> tuple[str, str]:
+    """Write two numbers with three digits, or as many as tell them apart."""
+    if float(value).is_integer() and threshold.is_integer():
+        return f"{value:.0f}", f"{threshold:.0f}"
+    for digits in range(3, 18):
+        texts = f"{value:.{digits}g}", f"{threshold:.{digits}g}"
+        if texts[0] != texts[1] or value == threshold:
+            break
+    return texts
 
 
 def _finite(value: Tensor) -> float | None:

@@ -48,7 +48,8 @@ class Drawn:
         """
         if self._state is None:
             raise ParameterError(
-                f"exponentials exist for a race drawn in this process, not {self.method}"
+                "exponentials exist for a race drawn in this process, "
+                f"not {self.method}"
             )
         generator = torch.Generator(device="cpu")
         generator.set_state(self._state)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Any
 
+from . import rules
 from .chain import Chain
 from .dialects import DEFAULT_DIALECT, Dialect, find_dialect
 from .draws import DRAWS, Draw, Greedy
 from .errors import ParameterError
 from .stages import MinP, Stage, Temperature, TopK, TopP
 
-_SEED_LIMIT = 2**64
+_TOP_K_OR_OFF = "an integer >= 1, or 0 or None for off"
 
 
 @dataclass(frozen=True)
@@ -162,63 +161,10 @@ def _neutral(name: str) -> float | None:
     return 1.0 if name == "temperature" else None
 
 
-def _real(name: str, value: Any, rule: str) -> float:
-    good = isinstance(value, Real) and not isinstance(value, bool)
-    if not good or not math.isfinite(value):
-        raise ParameterError(f"{name} must be {rule}, got {value!r}")
-    return float(value)
-
-
-def _temperature(name: str, value: Any) -> float:
-    rule = "a finite number >= 0"
-    if (number := _real(name, value, rule)) < 0:
-        raise ParameterError(f"{name} must be {rule}, got {value!r}")
-    return abs(number)
-
-
-def _fraction(low_is_off: bool) -> Callable[[str, Any], float | None]:
-    """Return the rule of top_p, in (0, 1] with 1 off, or min_p, in [0, 1], 0 off."""
-    rule, off = ("in [0, 1]", 0.0) if low_is_off else ("in (0, 1]", 1.0)
-
-    def validate(name: str, value: Any) -> float | None:
-        if value is None:
-            return None
-        number = _real(name, value, rule)
-        if not 0 <= number <= 1 or (number == 0 and not low_is_off):
-            raise ParameterError(f"{name} must be {rule}, got {value!r}")
-        return None if number == off else number
-
-    return validate
-
-
-def _top_k(name: str, value: Any) -> int | None:
-    if value is None:
-        return None
-    good = isinstance(value, Integral) and not isinstance(value, bool)
-    if not good or value < 0:
-        raise ParameterError(
-            f"{name} must be an integer >= 1, or 0 or None for off, got {value!r}"
-        )
-    return int(value) or None
-
-
-def _seed(name: str, value: Any) -> int | None:
-    if value is None:
-        return None
-    whole = isinstance(value, Integral) or (
-        isinstance(value, float) and value.is_integer()
-    )
-    if not whole or isinstance(value, bool) or not 0 <= value < _SEED_LIMIT:
-        raise ParameterError(
-            f"{name} must be an integer in [0, 2**64) or None, got {value!r}"
-        )
-    return int(value)
-
-
-_RULES: dict[str, Callable[[str, Any], Any]] = {
-    "temperature": _temperature,
-    "top_k": _top_k,
-    "top_p": _fraction(low_is_off=False),
-    "min_p": _fraction(low_is_off=True),
-    "seed": _seed,
+_RULES: dict[str, rules.Rule] = {
+    "temperature": rules.TEMPERATURE,
+    "top_k": dataclasses.replace(rules.TOP_K, rule=_TOP_K_OR_OFF, off=(0,)),
+    "top_p": dataclasses.replace(rules.TOP_P, off=(1.0,)),
+    "min_p": dataclasses.replace(rules.MIN_P, off=(0.0,)),
+    "seed": rules.seed,
 }

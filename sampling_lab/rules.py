@@ -1,0 +1,116 @@
+"""The rules that parameters must follow, in one place: value in, clean value out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+from .errors import ParameterError
+
+Rule = Callable[[str, Any], Any]
+"""Takes a name and a value, returns the clean value or raises `ParameterError`."""
+
+SEED_LIMIT = 2**64
+
+
+def refuse(name: str, rule: str, value: Any) -> ParameterError:
+    """Return the error for a value outside its rule."""
+    return ParameterError(f"{name} must be {rule}, got {value!r}")
+
+
+@dataclass(frozen=True)
+class Number:
+    """A finite real number within bounds; bools and strings are none.
+
+    Attributes:
+        rule: the rule in words, for the message.
+        low: the smallest value allowed, or None.
+        high: the largest one.
+        open_low: whether `low` itself is outside.
+        off: values that mean off, and become None.
+    """
+
+    rule: str
+    low: float = -math.inf
+    high: float = math.inf
+    open_low: bool = False
+    off: tuple[float, ...] = ()
+
+    def __call__(self, name: str, value: Any) -> float | None:
+        """Return the value as a float, or None where it means off."""
+        if value is None and self.off:
+            return None
+        if not isinstance(value, Real) or isinstance(value, bool):
+            raise refuse(name, self.rule, value)
+        number = _as_float(value)
+        if number in self.off:
+            return None
+        inside = self.low <= number <= self.high and math.isfinite(number)
+        if not inside or (self.open_low and number == self.low):
+            raise refuse(name, self.rule, value)
+        return abs(number) if number == 0 else number  # -0.0 is 0
+
+
+@dataclass(frozen=True)
+class Whole:
+    """An integer >= 1; bools, floats and strings are none.
+
+    Attributes:
+        rule: the rule in words, for the message.
+        off: values that mean off, and become None.
+    """
+
+    rule: str
+    off: tuple[int, ...] = ()
+
+    def __call__(self, name: str, value: Any) -> int | None:
+        """Return the value as an int, or None where it means off."""
+        if value is None and self.off:
+            return None
+        if not isinstance(value, Integral) or isinstance(value, bool):
+            raise refuse(name, self.rule, value)
+        if value in self.off:
+            return None
+        if value < 1:
+            raise refuse(name, self.rule, value)
+        return int(value)
+
+
+def one_of(*choices: Any) -> Rule:
+    """Return the rule that a value is one of a few."""
+
+    def validate(name: str, value: Any) -> Any:
+        # Types must agree too: True == 1, but only one of them is meant.
+        if not any(type(value) is type(c) and value == c for c in choices):
+            raise refuse(name, f"one of {', '.join(map(repr, choices))}", value)
+        return value
+
+    return validate
+
+
+def seed(name: str, value: Any) -> int | None:
+    """Return a seed as an int; a whole float such as 1.0 is one, None is open."""
+    if value is None:
+        return None
+    whole = isinstance(value, Integral) or (
+        isinstance(value, float) and value.is_integer()
+    )
+    if not whole or isinstance(value, bool) or not 0 <= value < SEED_LIMIT:
+        raise refuse(name, "an integer in [0, 2**64) or None", value)
+    return int(value)
+
+
+def _as_float(value: Real) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # an int beyond every float
+        return math.inf
+
+
+TEMPERATURE = Number("a finite number >= 0", low=0.0)
+TOP_P = Number("in (0, 1]", 0.0, 1.0, open_low=True)
+MIN_P = Number("in [0, 1]", 0.0, 1.0)
+TOP_K = Whole("an integer >= 1")
