@@ -1,0 +1,71 @@
+"""What all pictures share: colours, hatches, sizes, and a figure of one's own.
+
+The colours are those of Okabe and Ito, which colour-blind readers tell apart; where
+two of them could meet in greyscale, a hatch, an outline or a word tells them apart.
+"""
+
+from __future__ import annotations
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+INK = "#222222"
+"""Text and outlines."""
+
+FAINT = "#6e6e6e"
+"""What is said in passing: units, counts, the removed."""
+
+GRID = "#dddddd"
+PAPER = "#ffffff"
+
+FINAL = "#0072b2"
+"""The final probability."""
+
+CHOSEN = "#e69f00"
+"""The chosen token; lighter than `FINAL` in greyscale."""
+
+SERIES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#222222")
+"""Lines, in the order to use them; `DASHES` goes with it for greyscale."""
+
+DASHES = (
+    "solid",
+    (0, (6, 2)),
+    (0, (2, 1.5)),
+    "dashdot",
+    (0, (1, 1)),
+    (0, (8, 2, 2, 2)),
+)
+
+FONT_SIZE = 12.0
+"""Points; nothing is smaller at the figure's own size."""
+
+_HATCHES = {"temperature": "..", "top-k": "///", "top-p": "\\\\\\", "min-p": "xxx"}
+_OTHER_HATCHES = ("---", "|||", "+++", "oo", "**")
+
+
+def stage_hatch(name: str) -> str:
+    """Return the hatch that marks what a stage removed; always the same for a name."""
+    if name in _HATCHES:
+        return _HATCHES[name]
+    return _OTHER_HATCHES[sum(name.encode()) % len(_OTHER_HATCHES)]
+
+
+def new_axes(width: float, height: float) -> Axes:
+    """Return axes on a figure that no global list of figures knows about.
+
+    Args:
+        width: in inches.
+        height: in inches.
+    """
+    figure = Figure(figsize=(width, height), layout="constrained", facecolor=PAPER)
+    return figure.add_subplot()
+
+
+def quiet_frame(ax: Axes, *, grid: str = "x") -> None:
+    """Leave of the frame only what carries information."""
+    ax.set_facecolor(PAPER)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(FAINT)
+    ax.grid(axis=grid, color=GRID, linewidth=0.8)
+    ax.set_axisbelow(True)
+    ax.tick_params(labelsize=FONT_SIZE, colors=INK)

@@ -1,0 +1,378 @@
+"""The next-token distribution as bars: raw and final, kept and removed, chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.patches import Patch
+from matplotlib.transforms import ScaledTranslation
+
+from ..chain import Ledger
+from ._labels import Tokens, token_label
+from ._outline_text import OutlineText
+from ._style import (
+    CHOSEN,
+    FAINT,
+    FINAL,
+    FONT_SIZE,
+    INK,
+    PAPER,
+    new_axes,
+    quiet_frame,
+    stage_hatch,
+)
+
+REST = "everything else"
+"""The label of the last bar: all tokens that have no bar of their own."""
+
+_LIMITS = (0.1, 0.2, 0.5, 1.0)
+_HALF = 0.38
+"""Half the height of a bar, where bars are 1 apart."""
+
+_RAW_END, _FINAL_END = 52.0, 116.0
+"""Where the columns of numbers end, in points right of the axes."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One bar: a token, or everything else.
+
+    Attributes:
+        label: the token, visible and drawable.
+        token_id: None for everything else.
+        rank: by raw logit, 1 for the highest; None for everything else.
+        raw: raw probability.
+        final: final probability, 0 where removed.
+        kept: whether the draw can choose it (any of it).
+        removed_by: the name of the stage that removed it.
+        chosen: whether it is the token that was drawn.
+        count: how many tokens the bar stands for.
+        kept_count: how many of them the draw can choose.
+    """
+
+    label: str
+    token_id: int | None
+    rank: int | None
+    raw: float
+    final: float
+    kept: bool
+    removed_by: str | None = None
+    chosen: bool = False
+    count: int = 1
+    kept_count: int = 1
+
+
+def distribution_table(
+    ledger: Ledger,
+    *,
+    tokens: Tokens = None,
+    chosen: int | None = None,
+    n: int = 20,
+    top: Sequence[int] | None = None,
+) -> list[Bar]:
+    """Return the bars behind `plot_distribution`, the most likely token first.
+
+    Args:
+        ledger: what a chain did to one row of logits.
+        tokens: token texts, as a function of the id or a list by id; None shows ids.
+        chosen: the token that was drawn; it takes the last place of a token where it
+            is not among the n most likely.
+        n: how many tokens get a bar of their own; >= 1.
+        top: `ledger.top(n)`, for whoever has it already.
+
+    Returns:
+        At most n bars of one token, and one for the rest where there is a rest. Both
+        probabilities add up to 1.
+    """
+    ids = list(ledger.top(n) if top is None else top)
+    if chosen is not None and chosen not in ids:
+        ids[-1] = chosen
+    raw = ledger.raw_probs[ids].tolist()
+    final = ledger.final_probs[ids].tolist()
+    bars = []
+    for at, token_id in enumerate(ids):
+        record = ledger.removed_by(token_id)
+        bars.append(
+            Bar(
+                label=token_label(tokens, token_id),
+                token_id=token_id,
+                rank=ledger.rank(token_id) if token_id == chosen else at + 1,
+                raw=raw[at],
+                final=final[at],
+                kept=bool(ledger.kept[token_id]),
+                removed_by=record.stage.name if record else None,
+                chosen=token_id == chosen,
+            )
+        )
+    return bars + _rest(ledger, bars)
+
+
+def _rest(ledger: Ledger, bars: list[Bar]) -> list[Bar]:
+    """Return the bar of all tokens without one, or nothing where there are none."""
+    count = ledger.raw_logits.shape[-1] - len(bars)
+    if count == 0:
+        return []
+    kept_count = ledger.kept_count - sum(bar.kept for bar in bars)
+    final = 1.0 - sum(bar.final for bar in bars)
+    return [
+        Bar(
+            label=REST,
+            token_id=None,
+            rank=None,
+            raw=max(0.0, 1.0 - sum(bar.raw for bar in bars)),
+            final=max(0.0, final) if kept_count else 0.0,
+            kept=kept_count > 0,
+            count=count,
+            kept_count=kept_count,
+        )
+    ]
+
+
+def caption(ledger: Ledger) -> str:
+    """Return one line of numbers: kept count and raw mass, entropy, effective count.
+
+    >>> import torch
+    >>> from sampling_lab import SamplingParams
+    >>> chain = SamplingParams(top_k=2).chain()
+    >>> caption(chain.ledger(torch.tensor([2.0, 1.0, 0.2, -1.0])))
+    'kept 2 of 4 · 86.4 % of the raw mass · entropy 0.84 bits · effective count 1.8'
+    """
+    return " · ".join(
+        [
+            f"kept {ledger.kept_count:,} of {ledger.raw_logits.shape[-1]:,}",
+            f"{ledger.kept_mass * 100:.1f} % of the raw mass",
+            f"entropy {ledger.entropy:.2f} bits",
+            f"effective count {ledger.effective_count:,.1f}",
+        ]
+    )
+
+
+def plot_distribution(
+    ledger: Ledger,
+    *,
+    tokens: Tokens = None,
+    chosen: int | None = None,
+    n: int = 20,
+    ax: Axes | None = None,
+    **bar_options: Any,
+) -> Axes:
+    """Draw the distribution as horizontal bars, the most likely token on top.
+
+    The outline is the raw probability and the fill the final one; what a stage
+    removed is hatched and names the stage; the chosen token is accented.
+
+    Args:
+        ledger: what a chain did to one row of logits.
+        tokens: token texts, as a function of the id or a list by id; None shows ids.
+        chosen: the token that was drawn.
+        n: how many tokens get a bar of their own; the last bar is everything else.
+        ax: the axes to draw on; None makes a new figure.
+        bar_options: for the `PolyCollection` of the final bars.
+
+    Example:
+        >>> import torch
+        >>> from sampling_lab import Chain
+        >>> ax = plot_distribution(Chain().ledger(torch.tensor([2.0, 1.0])))
+    """
+    bars = distribution_table(ledger, tokens=tokens, chosen=chosen, n=n)
+    if ax is None:
+        ax = new_axes(8.0, 1.7 + 0.3 * len(bars))
+    artists = DistributionArtists(ax, len(bars), limit=axis_limit(bars), **bar_options)
+    artists.show_raw(bars)
+    artists.show_final(bars)
+    ax.set_xlabel(f"probability\n{caption(ledger)}", fontsize=FONT_SIZE, color=INK)
+    return ax
+
+
+def axis_limit(bars: Sequence[Bar]) -> float:
+    """Return the end of the axis: a round number that all token bars fit into.
+
+    "Everything else" does not count: it would make all others tiny, and is cut off
+    where it is longer.
+    """
+    longest = max(max(bar.raw, bar.final) for bar in bars if bar.token_id is not None)
+    return next(limit for limit in _LIMITS if longest <= limit + 1e-6)
+
+
+class DistributionArtists:
+    """The artists of one picture, which can be given other numbers.
+
+    Args:
+        ax: the axes to draw on.
+        rows: how many bars there is room for.
+        limit: the end of the axis of probability.
+        animated: leave drawing the artists that change to the caller.
+        bar_options: for the `PolyCollection` of the final bars.
+
+    Attributes:
+        raw_artists: what depends on the model's logits and the chosen token.
+        final_artists: what depends on the sampling parameters too.
+    """
+
+    def __init__(
+        self,
+        ax: Axes,
+        rows: int,
+        *,
+        limit: float = 1.0,
+        animated: bool = False,
+        **bar_options: Any,
+    ) -> None:
+        self.ax, self.rows = ax, rows
+        self._animated = animated
+        self._prepare_axes(limit)
+        self._labels = self._column(0.0, -7.0)
+        self._raw_numbers = self._column(1.0, _RAW_END, color=FAINT)
+        self._final_numbers = self._column(1.0, _FINAL_END)
+        self._outlines = self._bars(
+            facecolors="none", edgecolors=INK, linewidths=1.3, zorder=3
+        )
+        self._fills = self._bars(**{"zorder": 2, **bar_options})
+        self._break = self._bars(
+            facecolors=PAPER, edgecolors=INK, linewidths=1.3, zorder=4, clip_on=False
+        )
+        self._hatched: dict[str, PolyCollection] = {}
+
+    @property
+    def raw_artists(self) -> Iterator[Artist]:
+        """What to draw after `show_raw`."""
+        yield from (*self._labels, *self._raw_numbers)
+
+    @property
+    def final_artists(self) -> Iterator[Artist]:
+        """What to draw after `show_final`."""
+        yield self._fills
+        yield from self._hatched.values()
+        yield self._outlines
+        yield self._break
+        yield from self._final_numbers
+
+    def show_raw(self, bars: Sequence[Bar]) -> None:
+        """Set labels, raw outlines and raw numbers."""
+        self._outlines.set_verts(_rectangles(enumerate(bar.raw for bar in bars)))
+        _set_texts(self._labels, [_row_label(bar) for bar in bars])
+        _set_texts(self._raw_numbers, [_number(bar.raw) for bar in bars])
+
+    def show_final(self, bars: Sequence[Bar]) -> None:
+        """Set final fills and numbers, and what was removed by which stage."""
+        self._fills.set_verts(_rectangles(enumerate(bar.final for bar in bars)))
+        self._fills.set_facecolor([CHOSEN if bar.chosen else FINAL for bar in bars])
+        for name in {bar.removed_by for bar in bars if bar.removed_by}:
+            self._hatched.setdefault(name, self._hatching(name))
+        for name, collection in self._hatched.items():
+            removed = ((at, bar.raw) for at, bar in enumerate(bars))
+            removed = (pair for pair in removed if bars[pair[0]].removed_by == name)
+            collection.set_verts(_rectangles(removed))
+        _set_texts(self._final_numbers, [_final_text(bar) for bar in bars])
+        for text, bar in zip(self._final_numbers, bars, strict=False):
+            text.set_color(INK if bar.kept else FAINT)
+        self._break.set_verts(self._break_marks(bars))
+
+    def _break_marks(self, bars: Sequence[Bar]) -> np.ndarray:
+        """Return a slanted gap, shape (marks, 4, 2), across each bar cut off."""
+        limit = self.ax.get_xlim()[1]
+        long = [at for at, bar in enumerate(bars) if max(bar.raw, bar.final) > limit]
+        x = np.array([0.955, 0.97, 0.985, 0.97]) * limit
+        heights = np.array([0.5, 0.5, -0.5, -0.5])
+        return np.array([np.stack([x, at + heights], -1) for at in long]).reshape(
+            -1, 4, 2
+        )
+
+    def _prepare_axes(self, limit: float) -> None:
+        ax = self.ax
+        quiet_frame(ax)
+        ax.set_xlim(0.0, limit)
+        ax.set_ylim(self.rows - 0.5, -0.5)
+        ax.set_yticks(range(self.rows), labels=[""] * self.rows)
+        ax.tick_params(axis="y", length=0)
+        self._add_text(1.0, _RAW_END, -1.0, "raw", color=FAINT)
+        self._add_text(1.0, _FINAL_END, -1.0, "final")
+        self._add_legend()
+
+    def _add_legend(self) -> None:
+        keys = [
+            Patch(facecolor="none", edgecolor=INK, label="raw"),
+            Patch(facecolor=FINAL, label="final"),
+            Patch(facecolor=CHOSEN, label="chosen"),
+            Patch(facecolor="none", edgecolor=FAINT, hatch="///", label="removed"),
+        ]
+        self.ax.legend(
+            handles=keys,
+            ncols=len(keys),
+            loc="lower left",
+            bbox_to_anchor=(0.0, 1.0),
+            frameon=False,
+            fontsize=FONT_SIZE,
+            handlelength=1.4,
+            columnspacing=1.2,
+            borderaxespad=0.2,
+        )
+
+    def _column(self, x: float, points: float, **options: Any) -> list[OutlineText]:
+        options["animated"] = self._animated
+        return [self._add_text(x, points, row, **options) for row in range(self.rows)]
+
+    def _add_text(
+        self, x: float, points: float, row: float, text: str = "", **options: Any
+    ) -> OutlineText:
+        """Add a right-aligned text some points off an edge (0 or 1) of the axes."""
+        shift = ScaledTranslation(points / 72, 0, self.ax.figure.dpi_scale_trans)
+        options = {"color": INK, "fontsize": FONT_SIZE, **options}
+        artist = OutlineText(x, row, text, ha="right", clip_on=False, **options)
+        artist.set_transform(self.ax.get_yaxis_transform() + shift)
+        return self.ax.add_artist(artist)
+
+    def _bars(self, **options: Any) -> PolyCollection:
+        collection = PolyCollection([], animated=self._animated, **options)
+        return self.ax.add_collection(collection, autolim=False)
+
+    def _hatching(self, name: str) -> PolyCollection:
+        return self._bars(
+            facecolors="none",
+            edgecolors="#9a9a9a",
+            linewidths=0.0,
+            hatch=stage_hatch(name),
+            zorder=2,
+        )
+
+
+def _rectangles(rows: Any) -> np.ndarray:
+    """Return the corners, shape (bars, 4, 2), of bars given as (row, length)."""
+    corners = [
+        [
+            (0.0, row - _HALF),
+            (length, row - _HALF),
+            (length, row + _HALF),
+            (0.0, row + _HALF),
+        ]
+        for row, length in rows
+    ]
+    return np.array(corners).reshape(-1, 4, 2)
+
+
+def _set_texts(artists: Sequence[OutlineText], texts: Sequence[str]) -> None:
+    padding = [""] * (len(artists) - len(texts))
+    for artist, text in zip(artists, [*texts, *padding], strict=True):
+        artist.set_text(text)
+
+
+def _row_label(bar: Bar) -> str:
+    if bar.chosen:
+        return f"▶ {bar.label}"
+    return bar.label
+
+
+def _number(probability: float) -> str:
+    return "<0.001" if 0.0 < probability < 0.0005 else f"{probability:.3f}"
+
+
+def _final_text(bar: Bar) -> str:
+    if bar.kept:
+        return _number(bar.final)
+    return bar.removed_by or ("removed" if bar.token_id is None else "-inf")
