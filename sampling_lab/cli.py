@@ -12,7 +12,6 @@ from typing import Any, NoReturn
 
 from . import __version__, commands
 from .errors import ParameterError, SamplingLabError
-from .text import terminal
 
 _EPILOG = """\
 examples:
@@ -95,17 +94,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _fail(message: str, status: int) -> int:
-    _say("error", message)
+    commands.say("error", message)
     return status
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    _say("warning", str(message))
-
-
-def _say(kind: str, message: str) -> None:
-    line = terminal(" ".join(message.splitlines()))
-    sys.stderr.write(f"sampling-lab: {kind}: {line}\n")
+    commands.say("warning", str(message))
 
 
 def _normalised(argv: Sequence[str]) -> list[str]:

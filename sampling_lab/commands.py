@@ -51,6 +51,12 @@ def generate(args: Namespace) -> int:
     return INTERRUPTED if generation.finish_reason == "cancelled" else 0
 
 
+def say(kind: str, message: str) -> None:
+    """Write one line to stderr, whatever the message holds."""
+    line = terminal(" ".join(message.splitlines()))
+    sys.stderr.write(f"sampling-lab: {kind}: {line}\n")
+
+
 def parse_token_ids(text: str) -> list[int]:
     """Return the integers between commas or spaces; which may be, the model knows.
 
@@ -101,7 +107,7 @@ def _write_stream(run: Run) -> Generation:
 
 def _write_notes(generation: Generation) -> None:
     for note in generation.notes:
-        sys.stderr.write(f"sampling-lab: note: {terminal(note)}\n")
+        say("note", note)
 
 
 def _document(
@@ -212,9 +218,7 @@ def fetch(args: Namespace) -> int:
         except FetchError as error:
             if not args.optional:
                 raise
-            sys.stderr.write(
-                f"sampling-lab: warning: no {name}: {terminal(str(error))}\n"
-            )
+            say("warning", f"could not fetch {name}: {error}")
         else:
             sys.stdout.write(f"{path}\n")
     return 0

@@ -46,13 +46,18 @@ def run(args: argparse.Namespace) -> int:
         ) from None
     root = find_root()
     server = LabApp.initialize_server(argv=[*_arguments(args, root), *args.jupyter])
-    # The address is printed below; Jupyter need not repeat it among its messages.
+    # The address is printed here; Jupyter need not repeat it among its messages.
     server.identity_provider.token_generated = False
+    # Queued behind the server's own binding of its port, so that it answers by then.
+    server.io_loop.add_callback(_announce, server)
+    server.start()
+    return 0
+
+
+def _announce(server: ServerApp) -> None:
     sys.stdout.write(f"{address(server)}\n")
     sys.stdout.flush()
     sys.stderr.write("JupyterLab is at the address above; Ctrl-C stops it.\n")
-    server.start()
-    return 0
 
 
 def find_root() -> Path:
