@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..errors import CheckpointError, PromptError
-from .base import CachedModel, Message, ModelCard, whole_number
+from ..errors import PromptError
+from .base import CachedModel, Message, ModelCard
 from .placement import find_device, find_dtype
-from .r50k import END_OF_TEXT, VOCAB_SIZE, load_r50k
-from .torch_file import check_state, read_torch_file, strip_prefixes
+from .r50k import END_OF_TEXT, load_r50k
+from .scratch_llm_file import Sizes, details, read_checkpoint
 
 ROLES = ("system", "user", "assistant")
-HEADS = ("reward_head.", "value_head.")  # of the reward model and of PPO's critic
 AUTHORS_DEFAULTS = {"temperature": 0.8, "top_p": 0.95}
 AUTHORS_MAX_NEW_TOKENS = 256
-
-_BLOCK = re.compile(r"attn_blocks\.(\d+)\.")
-_HEAD = re.compile(r"attn_blocks\.\d+\.attn\.heads\.(\d+)\.")
 
 
 def load(
@@ -48,21 +41,14 @@ def load(
             fit, or no tokenizer; the message says what to do.
     """
     path = Path(path)
-    content = read_torch_file(path)
-    state = strip_prefixes(_entry(content, path, "model_state_dict"))
-    sizes = _checked_sizes(_entry(content, path, "cfg", "config"), state, path)
-    names = sizes.shapes()
-    check_state(
-        names,
-        state,
-        optional=sizes.buffer_shapes(),
-        allowed_extra=HEADS,
-        source=path,
-    )
+    content, state, sizes = read_checkpoint(path)
     place = find_device(device)
     precision = find_dtype(dtype, state["lm_head.weight"].dtype)
     # A copy, so that the file is left alone from here on.
-    weights = {n: state[n].detach().to(place, precision, copy=True) for n in names}
+    weights = {
+        name: weight.detach().to(place, precision, copy=True)
+        for name, weight in state.items()
+    }
     card = ModelCard(
         name=path.stem,
         format="scratch_llm",
@@ -77,62 +63,9 @@ def load(
         default_max_new_tokens=AUTHORS_MAX_NEW_TOKENS,
         defaults=AUTHORS_DEFAULTS,
         files=(path,),
-        details=_details(content, sizes),
+        details=details(content, sizes),
     )
     return ScratchLLM(card, weights, sizes)
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """The numbers of a configuration that shape the weights."""
-
-    vocab_size: int
-    context_length: int
-    n_embed: int
-    n_head: int
-    n_blocks: int
-
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Return the name and shape of every weight."""
-        v, t, c = self.vocab_size, self.context_length, self.n_embed
-        shapes: dict[str, tuple[int, ...]] = {
-            "token_embed.weight": (v, c),
-            "position_embed.weight": (t, c),
-            "layer_norm.weight": (c,),
-            "layer_norm.bias": (c,),
-            "lm_head.weight": (v, c),
-            "lm_head.bias": (v,),
-        }
-        for block in range(self.n_blocks):
-            for name, shape in self._block_shapes().items():
-                shapes[f"attn_blocks.{block}.{name}"] = shape
-        return shapes
-
-    def _block_shapes(self) -> dict[str, tuple[int, ...]]:
-        c = self.n_embed
-        shapes: dict[str, tuple[int, ...]] = {
-            f"attn.heads.{head}.{part}.weight": (c // self.n_head, c)
-            for head in range(self.n_head)
-            for part in ("key", "query", "value")
-        }
-        for norm in ("ln1", "ln2"):
-            shapes |= {f"{norm}.weight": (c,), f"{norm}.bias": (c,)}
-        linear = {
-            "attn.proj": (c, c), "mlp.hidden": (4 * c, c), "mlp.proj": (c, 4 * c)
-        }  # fmt: skip
-        for name, (rows, columns) in linear.items():
-            shapes |= {f"{name}.weight": (rows, columns), f"{name}.bias": (rows,)}
-        return shapes
-
-    def buffer_shapes(self) -> dict[str, tuple[int, ...]]:
-        """Return what files also hold and what follows from the sizes: the masks."""
-        t = self.context_length
-        masks = {
-            f"attn_blocks.{block}.attn.heads.{head}.tril": (t, t)
-            for block in range(self.n_blocks)
-            for head in range(self.n_head)
-        }
-        return {"pos_idxs": (t,), **masks}
 
 
 class ScratchLLM(CachedModel):
@@ -146,9 +79,12 @@ class ScratchLLM(CachedModel):
         self, card: ModelCard, weights: Mapping[str, Tensor], sizes: Sizes
     ) -> None:
         super().__init__(card, load_r50k())
-        self._weights = weights
         self._sizes = sizes
+        self._token_embed = weights["token_embed.weight"]
+        self._position_embed = weights["position_embed.weight"]
         self._blocks = [_block(weights, sizes, n) for n in range(sizes.n_blocks)]
+        self._final_norm = _pair(weights, "layer_norm")
+        self._head = _pair(weights, "lm_head")
         self._cache: Tensor | None = None
 
     def budget(self, prompt_length: int, max_new_tokens: int) -> int:
@@ -185,25 +121,22 @@ class ScratchLLM(CachedModel):
             raise PromptError(
                 f"{end} tokens do not fit the context of {context}; shorten the prompt"
             )
-        weights = self._weights
-        place = weights["lm_head.bias"].device
-        x = F.embedding(
-            torch.tensor(new_ids, device=place), weights["token_embed.weight"]
-        )
-        x = x + weights["position_embed.weight"][past_length:end]  # (T, C)
+        embed = self._token_embed
+        x = F.embedding(torch.tensor(new_ids, device=embed.device), embed)
+        x = x + self._position_embed[past_length:end]  # (T, C)
         cache = self._get_cache()
         for block, keys_values in zip(self._blocks, cache, strict=True):
             x = x + _attend(block, _norm(x, block.norm1), keys_values, past_length)
             hidden = F.linear(_norm(x, block.norm2), *block.hidden).relu()  # (T, 4C)
             x = x + F.linear(hidden, *block.mlp)
-        last = _norm(x[-1], _pair(weights, "layer_norm"))  # (C,)
-        return F.linear(last, *_pair(weights, "lm_head"))  # (V,)
+        last = _norm(x[-1], self._final_norm)  # (C,)
+        return F.linear(last, *self._head)  # (V,)
 
     def _get_cache(self) -> Tensor:
         if self._cache is None:
             _, context, n_embed, n_head, n_blocks = astuple(self._sizes)
             shape = (n_blocks, 2, n_head, context, n_embed // n_head)
-            self._cache = self._weights["lm_head.bias"].new_empty(shape)
+            self._cache = self._token_embed.new_empty(shape)
         return self._cache
 
     def _truncate(self, length: int) -> bool:
@@ -273,93 +206,3 @@ def _attend(block: _Block, x: Tensor, cache: Tensor, past: int) -> Tensor:
         projected[0][None], keys[None], values[None], attn_mask=seen
     )  # (1, H, T, D), scaled by 1 / sqrt(D)
     return F.linear(out[0].transpose(0, 1).reshape(new, -1), *block.projection)
-
-
-def _entry(content: Mapping[str, Any], path: Path, *names: str) -> Mapping[str, Any]:
-    """Return the first of some entries that is there, which must be a dictionary."""
-    name = next((name for name in names if content.get(name)), None)
-    if name is None:
-        hint = ""
-        if "format_version" in content:
-            hint = "; a format_version is there, so load it with format='kimi_k3'"
-        raise CheckpointError(
-            f"{path} has no {' or '.join(names)}; it holds "
-            f"{', '.join(map(str, content)) or 'nothing'}{hint}"
-        )
-    if not isinstance(content[name], Mapping):
-        kind = type(content[name]).__name__
-        raise CheckpointError(f"{name} in {path} must be a dictionary, got a {kind}")
-    return content[name]
-
-
-def _checked_sizes(
-    config: Mapping[str, Any], state: Mapping[str, Any], path: Path
-) -> Sizes:
-    """Read the sizes, and compare them with the file's own tensors first of all.
-
-    Only then is it safe to count up to them.
-    """
-    try:
-        sizes = Sizes(*(_size(config, name) for name in Sizes.__annotations__))
-    except ValueError as error:
-        raise CheckpointError(f"{path}: in its configuration, {error}") from error
-    found = _sizes_of(state)
-    wrong = [
-        f"{name} {asked:,} (its weights say {has:,})"
-        for name, asked, has in zip(
-            Sizes.__annotations__, astuple(sizes), found, strict=True
-        )
-        if asked != has
-    ]
-    if wrong:
-        raise CheckpointError(f"{path}: its configuration asks for {', '.join(wrong)}")
-    if sizes.n_embed % sizes.n_head:
-        raise CheckpointError(
-            f"{path}: n_embed {sizes.n_embed} is no multiple of n_head {sizes.n_head}"
-        )
-    if sizes.vocab_size < VOCAB_SIZE:
-        raise CheckpointError(
-            f"{path}: a vocabulary of {sizes.vocab_size:,} is too small for the "
-            f"tokenizer r50k_base, which has {VOCAB_SIZE:,} tokens"
-        )
-    return sizes
-
-
-def _size(config: Mapping[str, Any], name: str) -> int:
-    if name not in config:
-        raise CheckpointError(
-            f"{name} is missing; it has {', '.join(map(str, config))}"
-        )
-    return whole_number(name, config[name])
-
-
-def _sizes_of(state: Mapping[str, Any]) -> tuple[int, ...]:
-    """Read the sizes off the tensors; 0 for what they do not show."""
-    vocab_size, n_embed = _shape(state, "token_embed.weight")
-    context_length, _ = _shape(state, "position_embed.weight")
-    blocks = {match[1] for name in state if (match := _BLOCK.match(name))}
-    heads = {match[1] for name in state if (match := _HEAD.match(name))}
-    return vocab_size, context_length, n_embed, len(heads), len(blocks)
-
-
-def _shape(state: Mapping[str, Any], name: str) -> tuple[int, ...]:
-    shape = tuple(getattr(state.get(name), "shape", ()))
-    return shape if len(shape) == 2 else (0, 0)
-
-
-def _details(content: Mapping[str, Any], sizes: Sizes) -> dict[str, Any]:
-    """Return what the trainer wrote down, as strict JSON data."""
-    kept = {name: content.get(name) for name in ("stage", "step", "pytorch_version")}
-    metrics = content.get("metrics")
-    if isinstance(metrics, Mapping):
-        kept["metrics"] = {str(name): _plain(value) for name, value in metrics.items()}
-    shape = {name: getattr(sizes, name) for name in ("n_embed", "n_head", "n_blocks")}
-    return {name: _plain(value) for name, value in kept.items()} | shape
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict) or value is None or type(value) in (bool, int, str):
-        return value
-    if isinstance(value, float) and math.isfinite(value):
-        return value
-    return str(value)[:200]
