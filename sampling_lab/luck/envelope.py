@@ -38,23 +38,24 @@ def contenders(logits: Tensor, kept: Tensor, exponentials: Tensor) -> list[Line]
 
     A token with a higher logit is kept wherever one with a lower is, so a token
     less lucky than one above it never wins. Equal logits (which a rule may keep in
-    any order) do not rule each other out.
+    any order) do not rule each other out. Only tokens luckier than all the leaders
+    are looked at beside them, so no full sort is needed.
 
     Args:
         logits: the slopes, shape (V,).
         kept: boolean, shape (V,), whether a token is kept at any temperature.
         exponentials: the race's q, shape (V,).
     """
-    slopes = logits.double().masked_fill(~kept, -torch.inf)  # (V,)
-    heights = -exponentials.double().log()  # (V,)
+    slopes, q = logits.masked_fill(~kept, -torch.inf), exponentials  # (V,)
     leaders = slopes.topk(min(_LEADERS, len(slopes)))
     last = leaders.values[-1]
     above = leaders.indices[leaders.values > last]  # certainly higher than the rest
-    bar = heights[above].max() if len(above) else -torch.inf
-    runs = ((slopes > last) | (heights > bar)) & (slopes > -torch.inf)
+    bar = q[above].min() if len(above) else torch.inf
+    runs = ((slopes > last) | (q < bar)) & (slopes > -torch.inf)
     ids = runs.nonzero().squeeze(-1)  # ascending
     ids = ids[slopes[ids].sort(descending=True, stable=True).indices]
-    lines = map(Line, *(column.tolist() for column in (ids, slopes[ids], heights[ids])))
+    columns = (ids, slopes[ids].double(), -q[ids].double().log())
+    lines = map(Line, *(column.tolist() for column in columns))
     return _not_beaten(lines)
 
 
