@@ -15,6 +15,7 @@ INK = "#222222"
 FAINT = "#6e6e6e"
 """What is said in passing: units, counts, the removed."""
 
+HATCHING = "#949494"
 GRID = "#dddddd"
 PAPER = "#ffffff"
 

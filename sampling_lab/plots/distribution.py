@@ -10,17 +10,18 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
-from matplotlib.patches import Patch
-from matplotlib.transforms import ScaledTranslation
+from matplotlib.patches import Patch, PathPatch
+from matplotlib.path import Path
 
 from ..chain import Ledger
+from ._columns import TextColumn
 from ._labels import Tokens, token_label
-from ._outline_text import OutlineText
 from ._style import (
     CHOSEN,
     FAINT,
     FINAL,
     FONT_SIZE,
+    HATCHING,
     INK,
     PAPER,
     new_axes,
@@ -31,7 +32,7 @@ from ._style import (
 REST = "everything else"
 """The label of the last bar: all tokens that have no bar of their own."""
 
-_LIMITS = (0.1, 0.2, 0.5, 1.0)
+_LIMITS = (0.1, 0.2, 0.3, 0.5, 1.0)
 _HALF = 0.38
 """Half the height of a bar, where bars are 1 apart."""
 
@@ -227,9 +228,12 @@ class DistributionArtists:
         self.ax, self.rows = ax, rows
         self._animated = animated
         self._prepare_axes(limit)
-        self._labels = self._column(0.0, -7.0)
-        self._raw_numbers = self._column(1.0, _RAW_END, color=FAINT)
-        self._final_numbers = self._column(1.0, _FINAL_END)
+        places = range(rows)
+        self.labels = TextColumn(ax, 0.0, -7.0, places, animated=animated)
+        self.raw_numbers = TextColumn(
+            ax, 1.0, _RAW_END, places, color=FAINT, animated=animated
+        )
+        self.final_numbers = TextColumn(ax, 1.0, _FINAL_END, places, animated=animated)
         self._outlines = self._bars(
             facecolors="none", edgecolors=INK, linewidths=1.3, zorder=3
         )
@@ -237,12 +241,12 @@ class DistributionArtists:
         self._break = self._bars(
             facecolors=PAPER, edgecolors=INK, linewidths=1.3, zorder=4, clip_on=False
         )
-        self._hatched: dict[str, PolyCollection] = {}
+        self._hatched: dict[str, PathPatch] = {}
 
     @property
     def raw_artists(self) -> Iterator[Artist]:
         """What to draw after `show_raw`."""
-        yield from (*self._labels, *self._raw_numbers)
+        yield from (self.labels, self.raw_numbers)
 
     @property
     def final_artists(self) -> Iterator[Artist]:
@@ -250,29 +254,34 @@ class DistributionArtists:
         yield self._fills
         yield from self._hatched.values()
         yield self._outlines
-        yield self._break
-        yield from self._final_numbers
+        yield from (self._break, self.final_numbers)
 
     def show_raw(self, bars: Sequence[Bar]) -> None:
         """Set labels, raw outlines and raw numbers."""
         self._outlines.set_verts(_rectangles(enumerate(bar.raw for bar in bars)))
-        _set_texts(self._labels, [_row_label(bar) for bar in bars])
-        _set_texts(self._raw_numbers, [_number(bar.raw) for bar in bars])
+        self.labels.set_texts([_row_label(bar) for bar in bars])
+        self.raw_numbers.set_texts([_number(bar.raw) for bar in bars])
 
     def show_final(self, bars: Sequence[Bar]) -> None:
         """Set final fills and numbers, and what was removed by which stage."""
         self._fills.set_verts(_rectangles(enumerate(bar.final for bar in bars)))
         self._fills.set_facecolor([CHOSEN if bar.chosen else FINAL for bar in bars])
-        for name in {bar.removed_by for bar in bars if bar.removed_by}:
-            self._hatched.setdefault(name, self._hatching(name))
-        for name, collection in self._hatched.items():
-            removed = ((at, bar.raw) for at, bar in enumerate(bars))
-            removed = (pair for pair in removed if bars[pair[0]].removed_by == name)
-            collection.set_verts(_rectangles(removed))
-        _set_texts(self._final_numbers, [_final_text(bar) for bar in bars])
-        for text, bar in zip(self._final_numbers, bars, strict=False):
-            text.set_color(INK if bar.kept else FAINT)
+        self._show_removed(bars)
+        self.final_numbers.set_texts(
+            [_final_text(bar) for bar in bars],
+            [INK if bar.kept else FAINT for bar in bars],
+        )
         self._break.set_verts(self._break_marks(bars))
+
+    def _show_removed(self, bars: Sequence[Bar]) -> None:
+        for name in {bar.removed_by for bar in bars if bar.removed_by}:
+            if name not in self._hatched:
+                self._hatched[name] = self._hatching(name)
+        for name, patch in self._hatched.items():
+            removed = [
+                (at, bar.raw) for at, bar in enumerate(bars) if bar.removed_by == name
+            ]
+            patch.set_path(_one_path(_rectangles(removed)))
 
     def _break_marks(self, bars: Sequence[Bar]) -> np.ndarray:
         """Return a slanted gap, shape (marks, 4, 2), across each bar cut off."""
@@ -291,8 +300,8 @@ class DistributionArtists:
         ax.set_ylim(self.rows - 0.5, -0.5)
         ax.set_yticks(range(self.rows), labels=[""] * self.rows)
         ax.tick_params(axis="y", length=0)
-        self._add_text(1.0, _RAW_END, -1.0, "raw", color=FAINT)
-        self._add_text(1.0, _FINAL_END, -1.0, "final")
+        TextColumn(ax, 1.0, _RAW_END, [-1.0], ["raw"], color=FAINT)
+        TextColumn(ax, 1.0, _FINAL_END, [-1.0], ["final"])
         self._add_legend()
 
     def _add_legend(self) -> None:
@@ -314,32 +323,30 @@ class DistributionArtists:
             borderaxespad=0.2,
         )
 
-    def _column(self, x: float, points: float, **options: Any) -> list[OutlineText]:
-        options["animated"] = self._animated
-        return [self._add_text(x, points, row, **options) for row in range(self.rows)]
-
-    def _add_text(
-        self, x: float, points: float, row: float, text: str = "", **options: Any
-    ) -> OutlineText:
-        """Add a right-aligned text some points off an edge (0 or 1) of the axes."""
-        shift = ScaledTranslation(points / 72, 0, self.ax.figure.dpi_scale_trans)
-        options = {"color": INK, "fontsize": FONT_SIZE, **options}
-        artist = OutlineText(x, row, text, ha="right", clip_on=False, **options)
-        artist.set_transform(self.ax.get_yaxis_transform() + shift)
-        return self.ax.add_artist(artist)
-
     def _bars(self, **options: Any) -> PolyCollection:
         collection = PolyCollection([], animated=self._animated, **options)
         return self.ax.add_collection(collection, autolim=False)
 
-    def _hatching(self, name: str) -> PolyCollection:
-        return self._bars(
-            facecolors="none",
-            edgecolors="#9a9a9a",
-            linewidths=0.0,
+    def _hatching(self, name: str) -> PathPatch:
+        # One path for all bars: a hatch is laid out anew for every path.
+        patch = PathPatch(
+            Path(np.empty((0, 2))),
+            facecolor="none",
+            edgecolor=HATCHING,
+            linewidth=0.0,
             hatch=stage_hatch(name),
             zorder=2,
+            animated=self._animated,
         )
+        return self.ax.add_artist(patch)
+
+
+def _one_path(polygons: np.ndarray) -> Path:
+    """Return one path of closed polygons, shape (polygons, corners, 2)."""
+    count, corners = polygons.shape[:2]
+    closed = np.concatenate([polygons, polygons[:, :1]], axis=1)
+    codes = [Path.MOVETO, *[Path.LINETO] * (corners - 1), Path.CLOSEPOLY] * count
+    return Path(closed.reshape(-1, 2), codes if count else None)
 
 
 def _rectangles(rows: Any) -> np.ndarray:
@@ -354,12 +361,6 @@ def _rectangles(rows: Any) -> np.ndarray:
         for row, length in rows
     ]
     return np.array(corners).reshape(-1, 4, 2)
-
-
-def _set_texts(artists: Sequence[OutlineText], texts: Sequence[str]) -> None:
-    padding = [""] * (len(artists) - len(texts))
-    for artist, text in zip(artists, [*texts, *padding], strict=True):
-        artist.set_text(text)
 
 
 def _row_label(bar: Bar) -> str:

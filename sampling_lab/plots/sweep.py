@@ -8,13 +8,12 @@ from typing import Any
 
 import torch
 from matplotlib.axes import Axes
-from matplotlib.transforms import ScaledTranslation
 from torch import Tensor
 
 from ..chain import Chain
 from ..params import SamplingParams
+from ._columns import TextColumn
 from ._labels import Tokens, token_label
-from ._outline_text import OutlineText
 from ._style import DASHES, FAINT, FONT_SIZE, INK, SERIES, new_axes, quiet_frame
 
 TEMPERATURES = tuple(step / 20 for step in range(1, 61))
@@ -115,18 +114,9 @@ def plot_temperature_sweep(
 def _name_lines(ax: Axes, lines: Sequence[SweepLine]) -> None:
     """Write each line's name at its right end, in its colour, none over another."""
     heights = _spread([line.probabilities[-1] for line in lines])
-    shift = ScaledTranslation(8 / 72, 0, ax.figure.dpi_scale_trans)
-    for at, (line, height) in enumerate(zip(lines, heights, strict=True)):
-        name = OutlineText(
-            1.0,
-            height,
-            f"{line.label}  {line.probabilities[-1]:.3f}",
-            color=SERIES[at % len(SERIES)],
-            fontsize=FONT_SIZE,
-            clip_on=False,
-        )
-        name.set_transform(ax.get_yaxis_transform() + shift)
-        ax.add_artist(name)
+    names = [f"{line.label}  {line.probabilities[-1]:.3f}" for line in lines]
+    column = TextColumn(ax, 1.0, 8.0, heights, align="left")
+    column.set_texts(names, [SERIES[at % len(SERIES)] for at in range(len(lines))])
 
 
 def _spread(heights: Sequence[float]) -> list[float]:
