@@ -21,6 +21,8 @@ from ..text import visible
 NEWLINE = "\n"
 UNKNOWN = "\ufffd"
 
+# Half characters, which JSON can spell and UTF-8 cannot.
+_SURROGATES = frozenset(map(chr, range(0xD800, 0xE000)))
 _CHUNK = re.compile(r"\n|[^\n ]* |[^\n ]+")
 
 
@@ -185,11 +187,11 @@ def _checked_characters(characters: Any) -> str:
         raise CheckpointError(
             f"characters must be a string, got {type(characters).__name__}"
         )
-    twice = [character for character, n in Counter(characters).items() if n > 1]
-    if twice or NEWLINE not in characters or UNKNOWN not in characters:
+    whole = set(characters) - _SURROGATES
+    if len(whole) < len(characters) or not {NEWLINE, UNKNOWN} <= whole:
         raise CheckpointError(
-            f"characters must hold newline, {UNKNOWN} and no character twice, "
-            f"got {characters[:80]!r}"
+            f"characters must hold newline, {UNKNOWN}, no character twice and no half "
+            f"of a surrogate pair, got {characters[:80]!r}"
         )
     return characters
 

@@ -11,9 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..errors import CheckpointError, ParameterError
+from ..errors import ParameterError
 from .base import Model, ModelCard
 from .bpe import BPE
+from .placement import find_device
 from .xslm_file import Checkpoint, read_checkpoint, write_checkpoint
 from .xslm_network import forward
 from .xslm_training import PAIRS, TRAINED_STEPS, OnStep, Pairs, train_checkpoint
@@ -93,7 +94,7 @@ def load(
     if options:
         raise ParameterError(f"XSLM takes no options, got {', '.join(sorted(options))}")
     path = Path(path)
-    return XSLM(read_checkpoint(path), device=_device(device), path=path)
+    return XSLM(read_checkpoint(path), device=find_device(device), path=path)
 
 
 def train(
@@ -123,6 +124,10 @@ def train(
     """
     if isinstance(checkpoint, str | Path):
         checkpoint = load(checkpoint)
+    if checkpoint is not None and not isinstance(checkpoint, XSLM):
+        raise ParameterError(
+            f"checkpoint must be an XSLM model or a file, got {checkpoint!r}"
+        )
     return XSLM(
         train_checkpoint(
             pairs,
@@ -157,13 +162,3 @@ def _card(checkpoint: Checkpoint, device: torch.device, path: Path | None) -> Mo
             "max_tokens": settings.max_tokens,
         },
     )
-
-
-def _device(name: str) -> torch.device:
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        return torch.empty(0, device=name).device
-    except (RuntimeError, AssertionError) as error:
-        # torch asserts that it was built with CUDA.
-        raise CheckpointError(f"device {name!r} cannot be used: {error}") from None

@@ -170,17 +170,17 @@ def _matrix(name: str, rows: Any, shape: tuple[int, int]) -> Tensor:
     height, width = shape
     if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
         raise CheckpointError(f"weights.{name} must be a list of rows of numbers")
-    wrong = next((len(row) for row in rows if len(row) != width), None)
-    if len(rows) != height or wrong is not None:
-        found = f"{len(rows)} x {wrong or (len(rows[0]) if rows else 0)}"
+    lengths = sorted({len(row) for row in rows} - {width}) or [width]
+    if len(rows) != height or lengths != [width]:
+        found = f"{len(rows)} x {lengths[0] if rows else 0}"
         raise CheckpointError(
             f"weights.{name} must be {height} x {width} by the settings and the "
             f"tokenizer, got {found}"
         )
-    bad = next((n for row in rows for n in row if not _is_number(n)), None)
-    if bad is not None:
+    bad = [number for row in rows for number in row if not _is_number(number)]
+    if bad:
         raise CheckpointError(
-            f"weights.{name} must hold finite numbers, got {str(bad)[:40]}"
+            f"weights.{name} must hold finite numbers, got {str(bad[0])[:40]}"
         )
     return torch.tensor(rows, dtype=torch.float64)
 

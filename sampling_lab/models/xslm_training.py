@@ -45,11 +45,25 @@ PAIRS = (
 
 _IGNORE = -100
 _DECIMALS = 6
+_LONGEST_GRADIENT = 1.0
 
 Pairs = Sequence[tuple[str, str]]
 OnStep = Callable[[int, float], None]
 
 
+@contextmanager
+def _one_thread_and_gradients() -> Iterator[None]:
+    """Sum in one order whatever the machine's load, and undo the setting after."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with torch.inference_mode(False), torch.enable_grad():
+            yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+@_one_thread_and_gradients()
 def train_checkpoint(
     pairs: Pairs = PAIRS,
     *,
@@ -61,11 +75,12 @@ def train_checkpoint(
 ) -> Checkpoint:
     """Train a new checkpoint, or `checkpoint` further, and return it.
 
-    Every step is one step of plain gradient descent on all the text at once. Nothing
-    but the weights passes from step to step, so training in chunks gives the weights
-    of training in one go. The arithmetic is float64 and each step's weights are
-    rounded to six decimals, as files hold them: the last bits, in which machines
-    differ, are dropped before they can grow.
+    Every step is one step of plain gradient descent on all the text at once, a
+    gradient longer than 1 being shortened to 1. Nothing but the weights passes from
+    step to step, so training in chunks gives the weights of training in one go. The
+    arithmetic is float64 and each step's weights are rounded to six decimals, as
+    files hold them: the last bits, in which machines differ, are dropped before they
+    can grow.
 
     Args:
         pairs: questions and answers, without newlines.
@@ -91,13 +106,12 @@ def train_checkpoint(
     if learning_rate is not None:
         settings = replace(settings, learning_rate=learning_rate)
     inputs, targets = windows(pairs, checkpoint.tokenizer, settings.context)
-    weights = dict(checkpoint.weights)
-    with _one_thread_and_gradients():
-        for step in range(settings.steps, settings.steps + steps):
-            loss = _descend(weights, inputs, targets, settings.learning_rate)
-            _check_loss(loss, step)
-            if on_step is not None:
-                on_step(step, loss)
+    weights = {name: weight.clone() for name, weight in checkpoint.weights.items()}
+    for step in range(settings.steps, settings.steps + steps):
+        loss = _descend(weights, inputs, targets, settings.learning_rate)
+        _check_loss(loss, step)
+        if on_step is not None:
+            on_step(step, loss)
     return Checkpoint(
         replace(settings, steps=settings.steps + steps),
         checkpoint.tokenizer,
@@ -168,8 +182,10 @@ def _descend(
     logits = forward(leaves, inputs)  # (N, T, V)
     loss = cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=_IGNORE)
     gradients = torch.autograd.grad(loss, list(leaves.values()))
+    length = torch.stack([gradient.norm() for gradient in gradients]).norm()
+    stride = learning_rate / max(1.0, length.item() / _LONGEST_GRADIENT)
     for (name, leaf), gradient in zip(leaves.items(), gradients, strict=True):
-        weights[name] = _rounded(leaf.detach() - learning_rate * gradient)
+        weights[name] = _rounded(leaf.detach() - stride * gradient)
     return loss.item()
 
 
@@ -184,18 +200,6 @@ def _check_loss(loss: float, step: int) -> None:
 def _rounded(weight: Tensor) -> Tensor:
     """Round to a fixed number of decimals, so that a short decimal is exact."""
     return weight.round(decimals=_DECIMALS)
-
-
-@contextmanager
-def _one_thread_and_gradients() -> Iterator[None]:
-    """Sum in one order whatever the machine's load, and undo the setting after."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with torch.inference_mode(False), torch.enable_grad():
-            yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
