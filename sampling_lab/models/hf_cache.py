@@ -1,0 +1,79 @@
+"""A key/value cache that grows in place and can be cut back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+from transformers import DynamicCache, PreTrainedConfig
+from transformers.cache_utils import DynamicLayer
+
+_FIRST_ROOM = 256  # positions
+
+
+class GrowingLayer(DynamicLayer):
+    """A layer that writes new keys and values into spare room behind the old ones.
+
+    The library's own layer copies everything it holds for each new token; here that
+    happens only when the room has to double. `keys` and `values` stay what they are
+    there, shape (B, H, positions, D), as views of the front of the room, so cutting
+    back is the library's `crop`.
+    """
+
+    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
+        """Begin with no room at all."""
+        super().lazy_initialization(key_states, value_states)
+        self.keys = self._key_room = key_states[..., :0, :]
+        self.values = self._value_room = value_states[..., :0, :]
+
+    def update(
+        self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any
+    ) -> tuple[Tensor, Tensor]:
+        """Append keys and values, shape (B, H, new, D), and return all of them."""
+        if not self.is_initialized:
+            self.lazy_initialization(key_states, value_states)
+        self._key_room = _room_for(self.keys, key_states, self._key_room)
+        self._value_room = _room_for(self.values, value_states, self._value_room)
+        self.keys = _appended(self.keys, key_states, self._key_room)
+        self.values = _appended(self.values, value_states, self._value_room)
+        return self.keys, self.values
+
+
+def _room_for(held: Tensor, new: Tensor, room: Tensor) -> Tensor:
+    """Return the room, or one of twice the size with the old content in front."""
+    length, needed = held.shape[-2], held.shape[-2] + new.shape[-2]
+    if needed <= room.shape[-2]:
+        return room
+    larger = new.new_empty(
+        *new.shape[:-2], max(_FIRST_ROOM, 2 * needed), new.shape[-1]
+    )  # (B, H, room, D)
+    larger[..., :length, :] = held
+    return larger
+
+
+def _appended(held: Tensor, new: Tensor, room: Tensor) -> Tensor:
+    start, end = held.shape[-2], held.shape[-2] + new.shape[-2]
+    room[..., start:end, :] = new
+    return room[..., :end, :]  # (B, H, positions, D)
+
+
+def new_cache(config: PreTrainedConfig) -> DynamicCache:
+    """Return an empty cache of the kinds of layer that a model asks for."""
+    cache = DynamicCache(config=config)
+    cache.layers = [
+        GrowingLayer() if type(layer) is DynamicLayer else layer
+        for layer in cache.layers
+    ]
+    return cache
+
+
+def crop(cache: DynamicCache, length: int) -> bool:
+    """Cut a cache back to `length` positions; False where a layer cannot be.
+
+    Only layers that keep every position can: a sliding window or a recurrent state
+    has forgotten what it would have to go back to.
+    """
+    plain = all(type(layer) in (GrowingLayer, DynamicLayer) for layer in cache.layers)
+    if plain:
+        cache.crop(length - cache.get_seq_length())
+    return plain

@@ -1,0 +1,268 @@
+"""Any causal language model that `transformers` loads, run by the lab's own loop."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from ..errors import CheckpointError
+from . import hf_cache
+from .base import CachedModel, Message, ModelCard, Tokenizer
+from .hf_load import find_directory, load_module
+from .hf_quiet import quiet
+from .hf_tokenizer import HfTokenizer, load_tokenizer
+from .hf_weights import weight_files
+from .placement import find_device, find_dtype
+
+if TYPE_CHECKING:
+    from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
+
+_DEFAULTS = (
+    "do_sample temperature top_k top_p min_p typical_p repetition_penalty".split()
+)
+_CACHE_NAMES = ("cache", "past_key_values", "cache_params")
+_TOKENIZERS = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "tokenizer.model",
+    "vocab.json",
+    "vocab.txt",
+)
+_DIGESTED = ("config.json", "tokenizer.json")
+
+
+class HuggingFaceModel(CachedModel):
+    """A `transformers` model whose forward pass the lab calls itself.
+
+    Nothing of `model.generate` is used: no sampling setting is filled in from
+    anywhere. `load` makes one from files and `wrap` from a model in memory.
+
+    Attributes:
+        module: the `transformers` model.
+    """
+
+    def __init__(
+        self,
+        module: PreTrainedModel,
+        tokenizer: Tokenizer | None,
+        card: ModelCard,
+        *,
+        memory_bytes: int = 256 << 20,
+    ) -> None:
+        super().__init__(card, tokenizer, memory_bytes=memory_bytes)
+        self.module = module
+        self._parts = tuple(module.modules())
+        accepted = inspect.signature(module.forward).parameters
+        self._cache_name = next((n for n in _CACHE_NAMES if n in accepted), None)
+        self._options: dict[str, Any] = {"use_cache": self._cache_name is not None}
+        if "logits_to_keep" in accepted:
+            self._options["logits_to_keep"] = 1
+        self._clear()
+
+    @classmethod
+    def wrap(
+        cls,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase | Tokenizer | None = None,
+        name: str | None = None,
+    ) -> HuggingFaceModel:
+        """Return the lab's view of a model that is already in memory.
+
+        The model is shared, not copied, and left as it is: call `reset` after its
+        weights have changed.
+
+        Example:
+            >>> from transformers import GPT2Config, GPT2LMHeadModel
+            >>> config = GPT2Config(vocab_size=9, n_embd=8, n_layer=1, n_head=1)
+            >>> HuggingFaceModel.wrap(GPT2LMHeadModel(config)).logits([1, 2]).shape
+            torch.Size([9])
+        """
+        if tokenizer is not None and not hasattr(tokenizer, "token_bytes"):
+            tokenizer = HfTokenizer(tokenizer)
+        return _build(model, tokenizer, name or type(model).__name__)
+
+    def chat_ids(self, messages: Sequence[Message]) -> list[int]:
+        """Return the ids of a conversation, ending where the assistant begins."""
+        if not self.card.chat:
+            return super().chat_ids(messages)
+        return self.tokenizer.chat_ids(messages)
+
+    def _extend(self, new_ids: tuple[int, ...], past_length: int) -> Tensor:
+        options = dict(self._options)
+        if self._cache_name is None:
+            new_ids = self._path[:past_length] + new_ids
+        else:
+            options[self._cache_name] = self._cache
+        input_ids = torch.tensor([new_ids], device=self.module.device)  # (1, new)
+        with _evaluating(self._parts):
+            output = self.module(input_ids=input_ids, **options)
+        return output.logits[0, -1].clone()  # (V,)
+
+    def _truncate(self, length: int) -> bool:
+        return self._cache_name is None or hf_cache.crop(self._cache, length)
+
+    def _clear(self) -> None:
+        self._cache = hf_cache.new_cache(self.module.config)
+
+
+@contextmanager
+def _evaluating(parts: Sequence[nn.Module]) -> Iterator[None]:
+    """Switch off dropout where it is on, and on again afterwards."""
+    training = [part for part in parts if part.training]
+    for part in training:
+        part.training = False
+    try:
+        yield
+    finally:
+        for part in training:
+            part.training = True
+
+
+def load(
+    path_or_name: str | Path,
+    *,
+    device: str = "auto",
+    dtype: str = "auto",
+    trust_remote_code: bool = False,
+    revision: str | None = None,
+    local_files_only: bool = False,
+    tokenizer: str | Path | Tokenizer | PreTrainedTokenizerBase | None = None,
+) -> HuggingFaceModel:
+    """Load a causal language model that `transformers` knows.
+
+    A GGUF file is turned into a safetensors directory once, and that is loaded. From
+    the hub only safetensors are downloaded; a directory's ``pytorch_model.bin`` is
+    read without running anything in it.
+
+    Args:
+        path_or_name: a directory with config.json, a GGUF file, or a hub name.
+        device: "auto" (CUDA where there is one), "cpu", "cuda", ….
+        dtype: "auto" (the checkpoint's own), "float32", "bfloat16", ….
+        trust_remote_code: allow the author's own Python code to run.
+        revision: a hub branch, tag or commit.
+        local_files_only: never ask the hub.
+        tokenizer: another tokenizer than the checkpoint's own: one in memory, a
+            directory, or a hub name.
+
+    Raises:
+        CheckpointError: not there, damaged, of an unknown architecture, with weights
+            missing, unexpected or of the wrong size, or one that would run code.
+        MissingPackageError: a GGUF file without the packages that read it.
+        ParameterError: an unknown device or dtype.
+    """
+    placed = find_device(device)
+    precision = "auto" if dtype == "auto" else find_dtype(dtype, torch.float32)
+    directory = find_directory(
+        path_or_name,
+        revision=revision,
+        local_files_only=local_files_only,
+        trust_remote_code=trust_remote_code,
+    )
+    files = weight_files(directory)
+    module = load_module(directory, files, precision, trust=trust_remote_code)
+    words = _tokenizer(
+        directory if tokenizer is None else tokenizer,
+        local_files_only=local_files_only,
+        trust_remote_code=trust_remote_code,
+    )
+    files += [directory / n for n in _DIGESTED if (directory / n).is_file()]
+    return _build(module.to(placed), words, _name(path_or_name), files)
+
+
+def _name(path_or_name: str | Path) -> str:
+    """What people call it: the hub's name, or the directory's or file's own."""
+    path = Path(path_or_name)
+    if path.is_dir():
+        return path.resolve().name
+    return path.stem if path.is_file() else str(path_or_name)
+
+
+def _tokenizer(given: Any, **options: bool) -> Tokenizer | None:
+    """Return the lab's view of a tokenizer, loading it where a place is given."""
+    if isinstance(given, Path) and not any((given / n).is_file() for n in _TOKENIZERS):
+        return None
+    if isinstance(given, str | Path):
+        return load_tokenizer(given, **options)
+    if given is None or hasattr(given, "token_bytes"):
+        return given
+    return HfTokenizer(given)
+
+
+def _build(
+    module: PreTrainedModel,
+    tokenizer: Tokenizer | None,
+    name: str,
+    files: Sequence[Path] = (),
+) -> HuggingFaceModel:
+    """Try the model on one token and write its card."""
+    config = module.config.get_text_config()
+    authors = getattr(module, "generation_config", None)
+    width = _width(module)
+    card = ModelCard(
+        name=name,
+        format="huggingface",
+        parameters=sum(weight.numel() for weight in module.parameters()),
+        vocab_size=width,
+        context_length=getattr(config, "max_position_embeddings", None),
+        dtype=str(module.dtype).removeprefix("torch."),
+        device=str(module.device),
+        dialect="transformers",
+        stop_token_ids=_ends(authors, config, tokenizer, width=width),
+        bos_token_id=_begin(authors, config, tokenizer, width=width),
+        chat=bool(getattr(tokenizer, "has_chat_template", False)),
+        defaults=_defaults(authors),
+        files=tuple(files),
+        details={"architecture": type(module).__name__},
+    )
+    _check_tokenizer(card, tokenizer)
+    return HuggingFaceModel(module, tokenizer, card)
+
+
+def _width(module: PreTrainedModel) -> int:
+    """Return how many logits the model gives, from a forward pass over one token.
+
+    What an architecture has to say about missing fast kernels it says once, at its
+    first pass: here, where nobody is disturbed.
+    """
+    input_ids = torch.zeros(1, 1, dtype=torch.long, device=module.device)
+    with quiet(), torch.inference_mode(), _evaluating(tuple(module.modules())):
+        return module(input_ids=input_ids, use_cache=False).logits.shape[-1]
+
+
+def _ends(*sources: Any, width: int) -> tuple[int, ...]:
+    """Return every id that one of the sources calls the end, as an id or a list."""
+    found: set[int] = set()
+    for source in sources:
+        ids = getattr(source, "eos_token_id", None)
+        found.update(ids if isinstance(ids, list | tuple) else [ids])
+    return tuple(sorted(i for i in found - {None} if 0 <= i < width))
+
+
+def _begin(*sources: Any, width: int) -> int | None:
+    """Return the first beginning-of-text id that a source names."""
+    ids = (getattr(source, "bos_token_id", None) for source in sources)
+    return next((i for i in ids if isinstance(i, int) and 0 <= i < width), None)
+
+
+def _defaults(authors: GenerationConfig | None) -> dict[str, Any]:
+    """Return the author's sampling settings: to be shown, never applied unasked."""
+    values = {name: getattr(authors, name, None) for name in _DEFAULTS}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _check_tokenizer(card: ModelCard, tokenizer: Tokenizer | None) -> None:
+    """Refuse a tokenizer whose own vocabulary is larger than the model's."""
+    # Added tokens may lie beyond the weights in honest checkpoints; no text needs them.
+    wrapped = getattr(tokenizer, "wrapped", tokenizer)
+    size = getattr(wrapped, "vocab_size", 0)
+    if size > card.vocab_size:
+        raise CheckpointError(
+            f"the tokenizer has {size:,} tokens but {card.name} knows "
+            f"{card.vocab_size:,}; give the tokenizer that it was trained with"
+        )
