@@ -261,7 +261,7 @@ def test_progress_counts_packages_and_megabytes(installer: ModuleType) -> None:
         "[  2 of 9] torch (0 of 5 MB)",
         "[  2 of 9] torch (5 of 5 MB)",
         "[  2 of 9] typing-extensions",
-        "[  2 of 9] putting them into place (a minute or so)",
+        "[  2 of 9] unpacking them (a minute or so)",
     ]
 
 

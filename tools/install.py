@@ -47,7 +47,7 @@ def progress(lines: Iterator[str], total: int) -> Iterator[str]:
             current = f"[{len(names):3} of {total}] {found[1]}"
             yield current
         elif line.startswith("Installing collected packages"):
-            yield f"[{len(names):3} of {total}] putting them into place (a minute or so)"
+            yield f"[{len(names):3} of {total}] unpacking them (a minute or so)"
 
 
 def show(messages: Iterator[str]) -> None:
