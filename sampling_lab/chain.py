@@ -56,6 +56,8 @@ class Chain:
         trace = [as_float(logits).clone()]  # a later change of the input is not ours
         for stage in self.stages:
             trace.append(stage(trace[-1]))
+            if stage.adjusts:  # a bias can overflow, and bans can leave nothing
+                check_logits(trace[-1], f"after {stage.name}: ")
         return trace
 
 
@@ -114,6 +116,13 @@ class StageRecord:
     def evidence(self) -> Evidence | None:
         """What the stage compared, for every token."""
         return self.stage.evidence(self.before)
+
+    def shift(self, token_id: int) -> tuple[float, float] | None:
+        """Return a token's logit before and after, where the stage adjusted it."""
+        before, after = self.before[token_id].item(), self.logits[token_id].item()
+        if not self.stage.adjusts or before == after or after == -torch.inf:
+            return None
+        return before, after
 
 
 class Ledger:
@@ -203,14 +212,22 @@ class Ledger:
         'rank 2: removed by min-p, probability 0.269 < 0.366'
         """
         record, rank = self.removed_by(token_id), self.rank(token_id)
-        if record is None:
-            if self.final.logits[token_id] == -torch.inf:
-                return f"rank {rank}: its logit is -inf in the model itself"
-            raw, final = self.raw_probs[token_id], self.final_probs[token_id]
-            return f"rank {rank}: kept, raw {raw:.3f}, final {final:.3f}"
-        return (
-            f"rank {rank}: removed by {record.stage.name}{_because(record, token_id)}"
-        )
+        shifts = "".join(f"; {shift}" for shift in self._shifts(token_id))
+        if record is not None:
+            because = _because(record, token_id)
+            return f"rank {rank}: removed by {record.stage.name}{because}{shifts}"
+        if self.final.logits[token_id] == -torch.inf:
+            return f"rank {rank}: its logit is -inf in the model itself"
+        raw, final = self.raw_probs[token_id], self.final_probs[token_id]
+        return f"rank {rank}: kept, raw {raw:.3f}, final {final:.3f}{shifts}"
+
+    def _shifts(self, token_id: int) -> list[str]:
+        """Return what adjustments did to a token's logit, in words."""
+        return [
+            f"{record.stage.name}: logit {' → '.join(_apart(*shift))}"
+            for record in self.stages
+            if (shift := record.shift(token_id))
+        ]
 
     def table(self, n: int = 20) -> list[dict[str, Any]]:
         """Return rows for the n highest raw logits; removed tokens are marked."""
@@ -225,6 +242,7 @@ class Ledger:
             "raw": self.raw_probs[token_id].item(),
             "final": self.final_probs[token_id].item(),
             "removed_by": record.stage.name if record else None,
+            "shifts": self._shifts(token_id),
         }
 
 

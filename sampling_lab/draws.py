@@ -152,10 +152,8 @@ class Keyed(Wheel):
 
     def spin(self) -> float:
         """Return the number that belongs to (seed, step)."""
-        key = f"{self.seed}/{self._step}".encode()
         self._step += 1
-        word = int.from_bytes(hashlib.blake2b(key, digest_size=8).digest())
-        return (word >> 11) * 2.0**-53
+        return _hashed(f"{self.seed}/{self._step - 1}")
 
 
 class Race(Draw):
@@ -193,6 +191,20 @@ class Race(Draw):
 
 DRAWS: dict[str, type[Draw]] = {draw.name: draw for draw in (Choices, Race, Keyed)}
 """The draws by name."""
+
+
+def coin(seed: int, step: int) -> float:
+    """Return the coin of XTC, in [0, 1): a function of (seed, step) alone.
+
+    It is hashed as in `Keyed`, from "seed/step/xtc", so that it takes nothing from
+    the numbers of a draw: with XTC on or off, a seed has the same luck.
+    """
+    return _hashed(f"{seed}/{step}/xtc")
+
+
+def _hashed(key: str) -> float:
+    word = int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest())
+    return (word >> 11) * 2.0**-53
 
 
 def _exponentials(probs: Tensor, generator: torch.Generator) -> Tensor:

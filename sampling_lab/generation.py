@@ -54,6 +54,8 @@ class Run(Iterator[Step]):
         """Draw the next token."""
         if self.finish_reason is not None:
             raise StopIteration
+        if self.params.needs_history:
+            self._chain = self.params.chain(self._ids, len(self._prompt_ids))
         logits = self.model.logits(self._ids)
         ledger = self._chain.ledger(logits)
         drawn = self._draw(ledger.final.logits)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -103,6 +103,39 @@ def seed(name: str, value: Any) -> int | None:
     return int(value)
 
 
+def token_ids(name: str, value: Any) -> tuple[int, ...] | None:
+    """Return token ids, sorted and each once; None and nothing at all are off."""
+    rule = "token ids, integers >= 0"
+    if value is None:
+        return None
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise refuse(name, rule, value)
+    return tuple(sorted({_token_id(name, rule, item) for item in value})) or None
+
+
+def biases(name: str, value: Any) -> tuple[tuple[int, float], ...] | None:
+    """Return pairs of token id and bias, by id; a mapping will do, 0 is no bias."""
+    rule = "a mapping of token ids (integers >= 0) to finite numbers"
+    if value is None:
+        return None
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise refuse(name, rule, value)
+    pairs = value.items() if isinstance(value, Mapping) else value
+    result: dict[int, float] = {}
+    for pair in pairs:
+        if not isinstance(pair, Sequence) or len(pair) != 2:
+            raise refuse(name, rule, value)
+        bias = Number(f"{rule}; to ban a token use banned_token_ids")(name, pair[1])
+        result[_token_id(name, rule, pair[0])] = bias
+    return tuple(sorted(pair for pair in result.items() if pair[1])) or None
+
+
+def _token_id(name: str, rule: str, value: Any) -> int:
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 0:
+        raise refuse(name, rule, value)
+    return int(value)
+
+
 def _as_float(value: Real) -> float:
     try:
         return float(value)
@@ -111,6 +144,8 @@ def _as_float(value: Real) -> float:
 
 
 TEMPERATURE = Number("a finite number >= 0", low=0.0)
-TOP_P = Number("in (0, 1]", 0.0, 1.0, open_low=True)
-MIN_P = Number("in [0, 1]", 0.0, 1.0)
-TOP_K = Whole("an integer >= 1")
+MASS = Number("in (0, 1]", 0.0, 1.0, open_low=True)
+FRACTION = Number("in [0, 1]", 0.0, 1.0)
+POSITIVE = Number("a finite number > 0", low=0.0, open_low=True)
+FINITE = Number("a finite number")
+COUNT = Whole("an integer >= 1")

@@ -37,10 +37,13 @@ class Stage(ABC):
 
     Attributes:
         name: what people call it.
+        adjusts: whether it shifts logits or bans tokens whatever the rest is, as
+            penalties do; greedy decoding then obeys it too.
         limits: for each field, the rule that its value must follow.
     """
 
     name: ClassVar[str]
+    adjusts: ClassVar[bool] = False
     limits: ClassVar[dict[str, rules.Rule]] = {}
 
     def __post_init__(self) -> None:
@@ -116,7 +119,7 @@ class TopK(Stage):
     k: int
     ties: str = "kept"
     name: ClassVar[str] = "top-k"
-    limits: ClassVar = {"k": rules.TOP_K, "ties": rules.one_of("kept", "lowest_id")}
+    limits: ClassVar = {"k": rules.COUNT, "ties": rules.one_of("kept", "lowest_id")}
 
     def __call__(self, logits: Tensor) -> Tensor:
         """Return logits with all but the k highest at -inf."""
@@ -137,13 +140,15 @@ class TopK(Stage):
 class TopP(Stage):
     """Keep the nucleus: the most likely tokens that reach a mass of p together.
 
-    Holtzman et al. 2020, arXiv:1904.09751. The token that reaches p stays.
+    Holtzman et al. 2020, arXiv:1904.09751.
 
     Args:
         p: in (0, 1].
         rule: "descending" adds up from the most likely token and keeps a token while
-            the mass before it is below p (equal logits: lowest id first); "ascending"
-            adds up from the least likely and removes while the mass is <= 1 - p, the
+            the mass before it is below p (equal logits: lowest id first), so that
+            the token that reaches p stays; "exceeding" keeps one while that mass is
+            at most p, so that the token that passes p stays; "ascending" adds up
+            from the least likely and removes while the mass is <= 1 - p, the
             arithmetic of transformers 5 to the last bit.
     """
 
@@ -151,8 +156,8 @@ class TopP(Stage):
     rule: str = "descending"
     name: ClassVar[str] = "top-p"
     limits: ClassVar = {
-        "p": rules.TOP_P,
-        "rule": rules.one_of("descending", "ascending"),
+        "p": rules.MASS,
+        "rule": rules.one_of("descending", "exceeding", "ascending"),
     }
 
     def __call__(self, logits: Tensor) -> Tensor:
@@ -163,8 +168,9 @@ class TopP(Stage):
         if self.rule == "ascending":
             return logits.masked_fill(self._removed_from_below(logits), -torch.inf)
         ordered = sorted_values(logits).flip(-1)
-        size = (_mass_before(ordered) < self.p - _REACHED).sum(-1, keepdim=True)
-        size = size.clamp(min=1)  # (..., 1)
+        reached = _REACHED if self.rule == "exceeding" else -_REACHED
+        within = _mass_before(ordered) < self.p + reached
+        size = within.sum(-1, keepdim=True).clamp(min=1)  # (..., 1)
         return _keep(logits, ordered.gather(-1, size - 1), size)
 
     def evidence(self, logits: Tensor) -> Evidence:
@@ -177,7 +183,8 @@ class TopP(Stage):
         else:
             ordered, order = torch.sort(logits, descending=True, stable=True)
             mass, what = _mass_before(ordered), "mass before it"
-            relation, threshold = ">=", self.p
+            relation = ">" if self.rule == "exceeding" else ">="
+            threshold = self.p
         values = torch.empty_like(mass).scatter_(-1, order, mass)
         return Evidence(what, values, relation, threshold)
 
@@ -214,7 +221,7 @@ class MinP(Stage):
 
     min_p: float
     name: ClassVar[str] = "min-p"
-    limits: ClassVar = {"min_p": rules.MIN_P}
+    limits: ClassVar = {"min_p": rules.FRACTION}
 
     def __call__(self, logits: Tensor) -> Tensor:
         """Return logits with every less likely token at -inf."""
@@ -229,29 +236,33 @@ class MinP(Stage):
         return Evidence("probability", probs, "<", self.min_p * probs.max().item())
 
 
-def check_logits(logits: Tensor) -> None:
+def check_logits(logits: Tensor, where: str = "") -> None:
     """Refuse logits that no rule can make a distribution of.
+
+    Args:
+        logits: shape (..., V).
+        where: what the message begins with.
 
     Raises:
         LogitsError: NaN or +inf (how many, where first), or no token allowed.
     """
     if logits.numel() == 0 or not logits.is_floating_point():
         raise LogitsError(
-            "logits must be a float tensor of at least one token, got "
+            f"{where}logits must be a float tensor of at least one token, got "
             f"{logits.dtype} of shape {tuple(logits.shape)}"
         )
     highest = logits.amax(-1)  # NaN wins over all, so one look finds every fault
     if bool(highest.isfinite().all()):
         return
-    for fault, where in (("NaN", logits.isnan()), ("+inf", logits == torch.inf)):
-        if count := int(where.sum()):
-            first = where.nonzero()[0].tolist()
+    for fault, faulty in (("NaN", logits.isnan()), ("+inf", logits == torch.inf)):
+        if count := int(faulty.sum()):
+            first = faulty.nonzero()[0].tolist()
             position = first[0] if len(first) == 1 else tuple(first)
             raise LogitsError(
-                f"logits must be finite or -inf, got {count} {fault} "
+                f"{where}logits must be finite or -inf, got {count} {fault} "
                 f"(first at {position}); check the checkpoint's weights and dtype"
             )
-    raise LogitsError("no token is allowed: every logit of a row is -inf")
+    raise LogitsError(f"{where}no token is allowed: every logit of a row is -inf")
 
 
 def ranks(logits: Tensor) -> Tensor:

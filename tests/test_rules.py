@@ -35,9 +35,9 @@ def test_off_has_one_spelling():
 
 
 def test_bounds_are_open_or_closed():
-    assert rules.TOP_P("top_p", 1) == 1.0
+    assert rules.MASS("top_p", 1) == 1.0
     with pytest.raises(ParameterError, match=r"top_p must be in \(0, 1\], got 0"):
-        rules.TOP_P("top_p", 0)
+        rules.MASS("top_p", 0)
 
 
 @pytest.mark.parametrize("value", [0, True, "a", None])

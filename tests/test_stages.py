@@ -361,7 +361,7 @@ def test_bad_min_ps(value):
 def test_bad_rules_name_the_good_ones():
     with pytest.raises(ParameterError, match="ties must be one of 'kept', 'lowest_id'"):
         TopK(1, ties="all")
-    with pytest.raises(ParameterError, match="rule must be one of 'descending', 'asc"):
+    with pytest.raises(ParameterError, match="rule must be one of 'descending', 'exc"):
         TopP(0.5, rule="up")
 
 
