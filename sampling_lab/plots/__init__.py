@@ -7,14 +7,34 @@ if TYPE_CHECKING:
     from .distribution import caption as caption
     from .distribution import distribution_table as distribution_table
     from .distribution import plot_distribution as plot_distribution
+    from .luck import plot_race as plot_race
+    from .luck import plot_theory as plot_theory
+    from .luck import plot_wheel as plot_wheel
+    from .stages import plot_stages as plot_stages
+    from .stages import plot_staircase as plot_staircase
+    from .stages import stages_table as stages_table
+    from .stages import staircase_table as staircase_table
     from .sweep import plot_temperature_sweep as plot_temperature_sweep
     from .sweep import sweep_table as sweep_table
+    from .temperature_map import plot_race_lines as plot_race_lines
+    from .temperature_map import plot_seed_grid as plot_seed_grid
+    from .temperature_map import plot_temperature_map as plot_temperature_map
 
 _MODULES = {
     "caption": "distribution",
     "distribution_table": "distribution",
     "plot_distribution": "distribution",
+    "plot_race": "luck",
+    "plot_race_lines": "temperature_map",
+    "plot_seed_grid": "temperature_map",
+    "plot_stages": "stages",
+    "plot_staircase": "stages",
+    "plot_temperature_map": "temperature_map",
     "plot_temperature_sweep": "sweep",
+    "plot_theory": "luck",
+    "plot_wheel": "luck",
+    "stages_table": "stages",
+    "staircase_table": "stages",
     "sweep_table": "sweep",
 }
 
