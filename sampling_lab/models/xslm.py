@@ -45,7 +45,7 @@ class XSLM(Model):
     def _forward(self, ids: tuple[int, ...]) -> Tensor:
         context = self.checkpoint.settings.context
         window = torch.tensor(ids[-context:], device=self._device)  # (T,)
-        return forward(self._weights, window)[-1]  # (V,)
+        return forward(self._weights, window, last=1)[0]  # (V,)
 
     def budget(self, prompt_length: int, max_new_tokens: int) -> int:
         """Return `max_new_tokens`: the window slides, so any prompt fits.

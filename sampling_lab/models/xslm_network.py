@@ -50,22 +50,27 @@ def initial_weights(
     }
 
 
-def forward(weights: Weights, ids: Tensor) -> Tensor:
-    """Return the logits after every position of a window.
+def forward(weights: Weights, ids: Tensor, last: int | None = None) -> Tensor:
+    """Return the logits after the last positions of a window.
 
     Args:
         weights: as `weight_shapes` lists them (W = width, V = vocabulary).
         ids: integer tensor, shape (..., T), T at most the context.
+        last: after how many of the last positions, A <= T; None is all, A = T.
 
     Returns:
-        Float tensor, shape (..., T, V), in the weights' dtype.
+        Float tensor, shape (..., A, V), in the weights' dtype.
     """
     length = ids.shape[-1]
+    first = 0 if last is None else length - last
     x = weights["tokens"][ids] + weights["positions"][:length]  # (..., T, W)
-    query, key, value = (linear(x, weights[n]) for n in ("query", "key", "value"))
-    scores = query @ key.transpose(-1, -2) / math.sqrt(x.shape[-1])  # (..., T, T)
-    future = torch.ones_like(scores, dtype=torch.bool).triu(1)
-    attention = scores.masked_fill(future, -math.inf).softmax(dim=-1)
-    x = x + linear(attention @ value, weights["mix"])  # (..., T, W)
+    key, value = linear(x, weights["key"]), linear(x, weights["value"])
+    x = x[..., first:, :]  # (..., A, W)
+    query = linear(x, weights["query"])
+    scores = query @ key.transpose(-1, -2) / math.sqrt(x.shape[-1])  # (..., A, T)
+    place = torch.arange(length, device=ids.device)
+    is_future = place > place[first:, None]  # (A, T)
+    attention = scores.masked_fill(is_future, -math.inf).softmax(dim=-1)
+    x = x + linear(attention @ value, weights["mix"])  # (..., A, W)
     x = x + linear(relu(linear(x, weights["up"])), weights["down"])
-    return linear(x, weights["output"])  # (..., T, V)
+    return linear(x, weights["output"])  # (..., A, V)
