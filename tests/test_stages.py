@@ -6,7 +6,14 @@ import pytest
 import torch
 from hypothesis import given
 
+from sampling_lab.cuts import XTC, TopNSigma, TypicalP
 from sampling_lab.errors import LogitsError, ParameterError
+from sampling_lab.penalties import (
+    FrequencyPenalty,
+    LogitBias,
+    PresencePenalty,
+    RepetitionPenalty,
+)
 from sampling_lab.stages import (
     MinP,
     Temperature,
@@ -35,9 +42,26 @@ STAGES = [
     TopP(1.0),
     TopP(0.3, rule="ascending"),
     TopP(0.9, rule="ascending"),
+    TopP(0.6, rule="exceeding"),
     MinP(0.0),
     MinP(0.1),
     MinP(1.0),
+    TopNSigma(0.5),
+    TopNSigma(2.0),
+]
+"""Those that never remove the highest logit nor reorder any."""
+
+OTHERS = [
+    TypicalP(0.2),
+    TypicalP(0.9),
+    TypicalP(1.0),
+    XTC(1.0, 0.1),
+    XTC(0.5, 0.1, coin=0.7),
+    RepetitionPenalty(1.3, (0, 0)),
+    RepetitionPenalty(0.7, (0,)),
+    FrequencyPenalty(0.5, (0, 0)),
+    PresencePenalty(-0.5, (0, 0)),
+    LogitBias({0: 1.5}),
 ]
 
 
@@ -56,7 +80,7 @@ numbers = st.one_of(
     st.just(-INF),
 )
 rows = st.lists(numbers, min_size=1, max_size=12).filter(lambda x: max(x) > -INF)
-stages = st.sampled_from(STAGES)
+stages = st.sampled_from(STAGES + OTHERS)
 
 
 # Temperature
@@ -145,7 +169,16 @@ def test_the_token_that_reaches_p_stays(dtype, probs, p, ids):
     assert kept(TopP(p), logs(*probs, dtype=dtype)) == ids
 
 
-@pytest.mark.parametrize("rule", ["descending", "ascending"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    ("rule", "ids"), [("descending", [0, 3]), ("exceeding", [0, 1, 3])]
+)
+def test_a_mass_of_exactly_p(rule, ids, dtype):
+    logits = logs(0.3, 0.1, 0.1, 0.5, dtype=dtype)
+    assert kept(TopP(0.8, rule=rule), logits) == ids
+
+
+@pytest.mark.parametrize("rule", ["descending", "exceeding", "ascending"])
 @pytest.mark.parametrize(
     ("temperature", "first", "last"),
     [
@@ -171,7 +204,7 @@ def test_top_p_of_one_changes_no_bit(rule):
 @pytest.mark.parametrize("p", [0.003, 0.5, 0.9, 0.999])
 def test_top_p_equals_its_rule_written_with_a_full_sort(size, kind, p):
     logits = adversarial(size, kind)
-    for rule in ("ascending", "descending"):
+    for rule in ("ascending", "descending", "exceeding"):
         expected = full_sort_top_p(logits, p, rule)
         assert torch.equal(TopP(p, rule=rule)(logits), expected), rule
 
@@ -199,7 +232,8 @@ def full_sort_top_p(logits, p, rule):
     else:
         ordered, order = torch.sort(logits, descending=True, stable=True)
         probs = ordered.double().softmax(-1)
-        removed = probs.cumsum(-1) - probs >= p - 1e-6
+        reached = 1e-6 if rule == "exceeding" else -1e-6
+        removed = probs.cumsum(-1) - probs >= p + reached
         removed[0] = False
     return logits.masked_fill(removed.scatter(0, order, removed), -INF)
 
@@ -293,7 +327,7 @@ def test_float64_keeps_what_float32_keeps(stage, row):
 @given(rows, st.floats(0.01, 0.99), st.floats(0.01, 0.99))
 def test_a_larger_p_keeps_more(row, p, q):
     logits = torch.tensor(row)
-    for rule in ("descending", "ascending"):
+    for rule in ("descending", "exceeding", "ascending"):
         small, large = (set(kept(TopP(x, rule), logits)) for x in sorted((p, q)))
         assert small <= large
 
@@ -308,7 +342,7 @@ def test_the_order_of_the_vocabulary_matters_only_in_ties(row, random):
         assert torch.equal(stage(logits)[places], stage(logits[places]))
 
 
-@pytest.mark.parametrize("stage", STAGES, ids=str)
+@pytest.mark.parametrize("stage", STAGES + OTHERS, ids=str)
 def test_gradients_and_views_are_no_obstacle(stage):
     wide = torch.randn(4, 8, requires_grad=True)
     result = stage(wide[:, ::2])
@@ -316,7 +350,7 @@ def test_gradients_and_views_are_no_obstacle(stage):
     assert torch.equal(result, stage(wide[:, ::2].detach().contiguous()))
 
 
-@pytest.mark.parametrize("stage", STAGES, ids=str)
+@pytest.mark.parametrize("stage", STAGES + OTHERS, ids=str)
 def test_evidence_is_true_of_exactly_the_removed(stage):
     for seed in range(20):
         generator = torch.Generator().manual_seed(seed)
