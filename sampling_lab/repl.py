@@ -103,8 +103,8 @@ class Repl:
         self.screen.remark(conversation.model.card.summary())
         how = "continues each line" if conversation.raw else "chat"
         self.screen.remark(
-            f"{how} · {_described(conversation.params)} · /help lists the commands, Ctrl-C stops a reply, "
-            "Ctrl-D leaves"
+            f"{how} · {_described(conversation.params)} · /help lists the commands, "
+            "Ctrl-C stops a reply, Ctrl-D leaves"
         )
 
     def _read(self) -> str:
