@@ -77,3 +77,8 @@ def crop(cache: DynamicCache, length: int) -> bool:
     if plain:
         cache.crop(length - cache.get_seq_length())
     return plain
+
+
+def is_recurrent(cache: DynamicCache) -> bool:
+    """Tell whether some layer keeps a state in place of all positions."""
+    return any(cache.is_linear)

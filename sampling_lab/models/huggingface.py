@@ -44,21 +44,21 @@ class HuggingFaceModel(CachedModel):
     anywhere. `load` makes one from files and `wrap` from a model in memory.
 
     Attributes:
-        module: the `transformers` model.
+        network: the `transformers` model.
     """
 
     def __init__(
         self,
-        module: PreTrainedModel,
+        network: PreTrainedModel,
         tokenizer: Tokenizer | None,
         card: ModelCard,
         *,
         memory_bytes: int = 256 << 20,
     ) -> None:
         super().__init__(card, tokenizer, memory_bytes=memory_bytes)
-        self.module = module
-        self._parts = tuple(module.modules())
-        accepted = inspect.signature(module.forward).parameters
+        self.network = network
+        self._parts = tuple(network.modules())
+        accepted = inspect.signature(network.forward).parameters
         self._cache_name = next((n for n in _CACHE_NAMES if n in accepted), None)
         self._options: dict[str, Any] = {"use_cache": self._cache_name is not None}
         if "logits_to_keep" in accepted:
@@ -94,21 +94,27 @@ class HuggingFaceModel(CachedModel):
         return self.tokenizer.chat_ids(messages)
 
     def _extend(self, new_ids: tuple[int, ...], past_length: int) -> Tensor:
-        options = dict(self._options)
         if self._cache_name is None:
-            new_ids = self._path[:past_length] + new_ids
-        else:
-            options[self._cache_name] = self._cache
-        input_ids = torch.tensor([new_ids], device=self.module.device)  # (1, new)
+            return self._run(self._path[:past_length] + new_ids)
+        if past_length and hf_cache.is_recurrent(self._cache):
+            # Some architectures forget their state when given several tokens at once.
+            for token_id in new_ids[:-1]:
+                self._run((token_id,))
+            new_ids = new_ids[-1:]
+        return self._run(new_ids)
+
+    def _run(self, ids: tuple[int, ...]) -> Tensor:
+        input_ids = torch.tensor([ids], device=self.network.device)  # (1, new)
+        cache = {self._cache_name: self._cache} if self._cache_name else {}
         with _evaluating(self._parts):
-            output = self.module(input_ids=input_ids, **options)
+            output = self.network(input_ids=input_ids, **cache, **self._options)
         return output.logits[0, -1].clone()  # (V,)
 
     def _truncate(self, length: int) -> bool:
         return self._cache_name is None or hf_cache.crop(self._cache, length)
 
     def _clear(self) -> None:
-        self._cache = hf_cache.new_cache(self.module.config)
+        self._cache = hf_cache.new_cache(self.network.config)
 
 
 @contextmanager
@@ -165,14 +171,14 @@ def load(
         trust_remote_code=trust_remote_code,
     )
     files = weight_files(directory)
-    module = load_module(directory, files, precision, trust=trust_remote_code)
+    network = load_module(directory, files, precision, trust=trust_remote_code)
     words = _tokenizer(
         directory if tokenizer is None else tokenizer,
         local_files_only=local_files_only,
         trust_remote_code=trust_remote_code,
     )
     files += [directory / n for n in _DIGESTED if (directory / n).is_file()]
-    return _build(module.to(placed), words, _name(path_or_name), files)
+    return _build(network.to(placed), words, _name(path_or_name), files)
 
 
 def _name(path_or_name: str | Path) -> str:
@@ -195,44 +201,44 @@ def _tokenizer(given: Any, **options: bool) -> Tokenizer | None:
 
 
 def _build(
-    module: PreTrainedModel,
+    network: PreTrainedModel,
     tokenizer: Tokenizer | None,
     name: str,
     files: Sequence[Path] = (),
 ) -> HuggingFaceModel:
     """Try the model on one token and write its card."""
-    config = module.config.get_text_config()
-    authors = getattr(module, "generation_config", None)
-    width = _width(module)
+    config = network.config.get_text_config()
+    authors = getattr(network, "generation_config", None)
+    width = _width(network)
     card = ModelCard(
         name=name,
         format="huggingface",
-        parameters=sum(weight.numel() for weight in module.parameters()),
+        parameters=sum(weight.numel() for weight in network.parameters()),
         vocab_size=width,
         context_length=getattr(config, "max_position_embeddings", None),
-        dtype=str(module.dtype).removeprefix("torch."),
-        device=str(module.device),
+        dtype=str(network.dtype).removeprefix("torch."),
+        device=str(network.device),
         dialect="transformers",
         stop_token_ids=_ends(authors, config, tokenizer, width=width),
         bos_token_id=_begin(authors, config, tokenizer, width=width),
         chat=bool(getattr(tokenizer, "has_chat_template", False)),
         defaults=_defaults(authors),
         files=tuple(files),
-        details={"architecture": type(module).__name__},
+        details={"architecture": type(network).__name__},
     )
     _check_tokenizer(card, tokenizer)
-    return HuggingFaceModel(module, tokenizer, card)
+    return HuggingFaceModel(network, tokenizer, card)
 
 
-def _width(module: PreTrainedModel) -> int:
+def _width(network: PreTrainedModel) -> int:
     """Return how many logits the model gives, from a forward pass over one token.
 
     What an architecture has to say about missing fast kernels it says once, at its
     first pass: here, where nobody is disturbed.
     """
-    input_ids = torch.zeros(1, 1, dtype=torch.long, device=module.device)
-    with quiet(), torch.inference_mode(), _evaluating(tuple(module.modules())):
-        return module(input_ids=input_ids, use_cache=False).logits.shape[-1]
+    input_ids = torch.zeros(1, 1, dtype=torch.long, device=network.device)
+    with quiet(), torch.inference_mode(), _evaluating(tuple(network.modules())):
+        return network(input_ids=input_ids, use_cache=False).logits.shape[-1]
 
 
 def _ends(*sources: Any, width: int) -> tuple[int, ...]:
