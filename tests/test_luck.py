@@ -14,6 +14,7 @@ from sampling_lab import SamplingParams, generate
 from sampling_lab.draws import Race
 from sampling_lab.errors import LogitsError, ParameterError
 from sampling_lab.luck import (
+    History,
     compare_with_theory,
     draw_many,
     flips,
@@ -27,12 +28,13 @@ from sampling_lab.luck import (
     wheel_slices,
 )
 from sampling_lab.luck.envelope import Line, contenders, upper_envelope
+from sampling_lab.luck.noise import NO_HISTORY
 from sampling_lab.luck.theory import _chi_square, binomial_band, chi_square_p
 from tests.fakes import TableModel
 
 INF = float("inf")
 TOY = torch.tensor([2.0, 1.0, 0.2, -1.0])
-DIALECTS = ["xslm", "scratch_llm", "transformers"]
+DIALECTS = ["xslm", "scratch_llm", "transformers", "llama.cpp"]
 RACES = ["scratch_llm", "transformers"]
 CUTS = [
     {},
@@ -57,22 +59,22 @@ def random_logits(seed, size=40, kind=0):
     return logits
 
 
-def really_drawn(logits, params, temperature, step=0):
+def really_drawn(logits, params, temperature, step=0, said=NO_HISTORY):
     """Return what the draw itself chooses as the token after `step` others."""
     params = params.replace(temperature=temperature)
-    final, draw = params.chain()(logits), params.draw()
+    final, draw = params.chain(*said)(logits), params.draw()
     return [draw(final).token_id for _ in range(step + 1)][-1]
 
 
-def check_by_drawing(found, logits, params, step=0, points=60):
+def check_by_drawing(found, logits, params, step=0, said=NO_HISTORY, points=25):
     """Compare a map with real draws in every segment and on a grid."""
     for segment in found.segments:
         middle = math.sqrt(segment.low * segment.high)
-        assert really_drawn(logits, params, middle, step) == segment.token_id
+        assert really_drawn(logits, params, middle, step, said) == segment.token_id
     low, high = found.segments[0].low, found.segments[-1].high
     for temperature in np.geomspace(low, high, points).tolist():
         if all(abs(temperature / s.low - 1) > 1e-5 for s in found.segments):
-            drawn = really_drawn(logits, params, temperature, step)
+            drawn = really_drawn(logits, params, temperature, step, said)
             assert found.winner(temperature) == drawn
 
 
@@ -115,7 +117,7 @@ def test_the_flip_of_a_race_is_where_two_lines_cross():
 @pytest.mark.parametrize("cut", CUTS, ids=str)
 @pytest.mark.parametrize("kind", range(4))
 def test_the_map_is_what_the_draw_chooses(dialect, cut, kind):
-    for seed in range(6):
+    for seed in range(3):
         logits = random_logits(seed, kind=kind)
         params = SamplingParams(seed=seed, dialect=dialect, **cut)
         found = temperature_map(logits, params, step=seed % 3)
@@ -132,7 +134,55 @@ def test_the_map_is_what_the_draw_chooses(dialect, cut, kind):
 def test_the_map_of_any_small_race(values, seed, dialect, cut):
     logits = torch.tensor(values)
     params = SamplingParams(seed=seed, dialect=dialect, **cut)
-    check_by_drawing(temperature_map(logits, params), logits, params, points=25)
+    check_by_drawing(temperature_map(logits, params), logits, params)
+
+
+SAID = History((5, 3, 3, 8, 5, 3), prompt_length=3)
+LESS_COMMON = [
+    {"repetition_penalty": 1.4, "top_p": 0.9},
+    {"frequency_penalty": 0.8, "presence_penalty": 0.3},
+    {"logit_bias": {3: 2.0, 5: -9.0}, "banned_token_ids": [0, 1], "top_k": 6},
+    {"no_repeat_ngram_size": 2, "top_n_sigma": 1.5},
+    {"typical_p": 0.8},
+    {"xtc_probability": 0.6, "xtc_threshold": 0.1},
+]
+
+
+@pytest.mark.parametrize("dialect", ["xslm", "transformers"])
+@pytest.mark.parametrize("settings", LESS_COMMON, ids=str)
+def test_the_map_with_every_other_stage(dialect, settings):
+    for seed in range(2):
+        logits = random_logits(seed, 20)
+        params = SamplingParams(seed=seed, dialect=dialect, **settings)
+        found = temperature_map(logits, params, history=SAID)
+        check_by_drawing(found, logits, params, SAID.step, SAID)
+        for token_id in found.token_ids[:1]:
+            reach = what_would_it_take(logits, params, token_id, history=SAID)
+            assert reach.intervals and reach.rival is None
+            for recipe in reach.recipes:
+                drawn = really_drawn(
+                    logits, recipe, recipe.temperature, SAID.step, SAID
+                )
+                assert drawn == token_id
+
+
+def test_what_comes_and_goes_with_temperature_is_said_to_be_unsure():
+    def note(dialect, **cut):
+        return temperature_map(TOY, SamplingParams(dialect=dialect, **cut)).note
+
+    assert "typical-p keeps may come and go" in note("transformers", typical_p=0.9)
+    assert "exact" in note("llama.cpp", typical_p=0.9, top_p=0.9, min_p=0.1)
+    assert "exact" in note("transformers", top_n_sigma=1.0, top_k=3)
+    assert "come and go" in note("transformers", top_p=0.9, top_n_sigma=1.0)
+
+
+@pytest.mark.parametrize("method", ["choices", "race", "keyed"])
+def test_the_draw_can_be_another_than_the_dialects(method):
+    params = SamplingParams(seed=4, draw_method=method)
+    assert luck_of(TOY, params).method == method
+    check_by_drawing(temperature_map(TOY, params), TOY, params)
+    one_by_one = [params.replace(seed=s).draw()(TOY).token_id for s in range(30)]
+    assert draw_many(TOY, params, range(30)).tolist() == one_by_one
 
 
 @pytest.mark.parametrize("size", [49_152, 163_840])
@@ -322,10 +372,10 @@ def test_smallest_p_of_the_toy_by_hand():
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_every_recipe_is_really_drawn(dialect):
-    for seed in range(8):
-        logits = random_logits(seed, 12, kind=seed % 4)
+    for seed in range(4):
+        logits = random_logits(seed, 8, kind=seed)
         params = SamplingParams(temperature=0.7, top_k=4, seed=seed, dialect=dialect)
-        for token_id in range(12):
+        for token_id in range(8):
             reach = what_would_it_take(logits, params, token_id, step=seed % 2)
             for recipe in reach.recipes:
                 step, temperature = seed % 2, recipe.temperature
@@ -435,6 +485,23 @@ def test_many_draws_are_the_draws_themselves(dialect, cut):
     assert draw_many(logits, params, []).tolist() == []
 
 
+def test_many_draws_use_every_digit_of_their_numbers():
+    even = torch.zeros(200_000)
+    drawn = draw_many(even, SamplingParams(dialect="xslm"), range(800)).tolist()
+    assert drawn == [int(random.Random(s).random() * 200_000) for s in range(800)]
+
+
+def test_seeds_with_a_coin_have_chains_of_their_own():
+    params = SamplingParams(xtc_probability=0.5, xtc_threshold=0.1)
+    one_by_one = []
+    for seed in range(40):
+        own = params.replace(seed=seed)
+        one_by_one.append(own.draw()(own.chain()(TOY)).token_id)
+    assert draw_many(TOY, params, range(40)).tolist() == one_by_one
+    with pytest.raises(ParameterError, match=r"xtc_probability must be off here"):
+        compare_with_theory(TOY, params, 40)
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_draws_follow_their_theory(dialect):
     params = SamplingParams(temperature=1.5, top_p=0.95, dialect=dialect)
@@ -446,8 +513,8 @@ def test_draws_follow_their_theory(dialect):
 
 
 def test_wrong_draws_are_told_from_their_theory(monkeypatch):
-    def too_warm(logits, params, seeds):
-        return draw_many(logits, params.replace(temperature=1.2), seeds)
+    def too_warm(logits, params, seeds, **said):
+        return draw_many(logits, params.replace(temperature=1.2), seeds, **said)
 
     monkeypatch.setattr("sampling_lab.luck.theory.draw_many", too_warm)
     check = compare_with_theory(TOY, SamplingParams(), 2000)

@@ -5,7 +5,7 @@
 `compare_with_theory` what many seeds choose beside the probabilities.
 """
 
-from .noise import Luck, RaceRow, Slice, luck_of, race_rows, wheel_slices
+from .noise import History, Luck, RaceRow, Slice, luck_of, race_rows, wheel_slices
 from .reach import Reach, smallest_k, smallest_p, what_would_it_take
 from .temperature_map import Flip, Segment, TemperatureMap, flips, temperature_map
 from .theory import (
@@ -19,6 +19,7 @@ from .theory import (
 
 __all__ = [
     "Flip",
+    "History",
     "Luck",
     "RaceRow",
     "Reach",

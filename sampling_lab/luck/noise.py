@@ -14,6 +14,26 @@ from ..models.base import whole_number
 from ..params import SamplingParams
 
 
+class History(NamedTuple):
+    """What was said before a step, for chains with penalties or with XTC.
+
+    Attributes:
+        token_ids: the prompt and what was generated after it.
+        prompt_length: how many of them are the prompt.
+    """
+
+    token_ids: tuple[int, ...] = ()
+    prompt_length: int = 0
+
+    @property
+    def step(self) -> int:
+        """How many tokens were generated."""
+        return len(self.token_ids) - self.prompt_length
+
+
+NO_HISTORY = History()
+
+
 @dataclass(frozen=True, eq=False)
 class Luck:
     """The random numbers of one step; they choose from any final logits.
@@ -88,7 +108,7 @@ def luck_of(
 
 
 def _skip_to(params: SamplingParams, step: int, wide: Tensor) -> Luck:
-    draw = params.replace(temperature=1.0).draw()
+    draw = params.replace(temperature=1.0).draw()  # a cold one has no luck
     if isinstance(draw, Wheel):
         uniform = [draw.spin() for _ in range(step + 1)][-1]
         return Luck(draw.name, uniform=uniform)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,8 +12,8 @@ from torch import Tensor
 from ..draws import Drawn
 from ..errors import ParameterError
 from ..params import SamplingParams
-from .noise import Luck, luck_of
-from .temperature_map import TemperatureMap, temperature_map
+from .noise import NO_HISTORY, History, Luck, luck_of
+from .temperature_map import temperature_map
 
 _P_STEP = 1e-9
 
@@ -58,7 +58,11 @@ class Reach:
 
 
 def smallest_k(
-    logits: Tensor, token_id: int, params: SamplingParams | None = None
+    logits: Tensor,
+    token_id: int,
+    params: SamplingParams | None = None,
+    *,
+    history: History = NO_HISTORY,
 ) -> int | None:
     """Return the smallest top-k with which the chain keeps a token.
 
@@ -68,6 +72,7 @@ def smallest_k(
         logits: the model's logits, shape (V,).
         token_id: the token.
         params: everything but top_k; None is `SamplingParams()`.
+        history: what was said before; counts where `params.needs_history`.
 
     Returns:
         k in [1, V], or None if another stage removes the token whatever k is.
@@ -79,7 +84,7 @@ def smallest_k(
     params = params or SamplingParams()
 
     def keeps(k: int) -> bool:
-        return _keeps(params.replace(top_k=k), logits, token_id)
+        return _keeps(params.replace(top_k=k), logits, token_id, history)
 
     low, high = 0, logits.shape[-1]
     if not keeps(high):
@@ -91,7 +96,11 @@ def smallest_k(
 
 
 def smallest_p(
-    logits: Tensor, token_id: int, params: SamplingParams | None = None
+    logits: Tensor,
+    token_id: int,
+    params: SamplingParams | None = None,
+    *,
+    history: History = NO_HISTORY,
 ) -> float | None:
     """Return the smallest top-p with which the chain keeps a token, to 1e-9.
 
@@ -102,6 +111,7 @@ def smallest_p(
         logits: the model's logits, shape (V,).
         token_id: the token.
         params: everything but top_p; None is `SamplingParams()`.
+        history: what was said before; counts where `params.needs_history`.
 
     Returns:
         p in (0, 1], or None if another stage removes the token whatever p is.
@@ -113,7 +123,7 @@ def smallest_p(
     params = params or SamplingParams()
 
     def keeps(p: float) -> bool:
-        return _keeps(params.replace(top_p=p), logits, token_id)
+        return _keeps(params.replace(top_p=p), logits, token_id, history)
 
     low, high = 0.0, 1.0
     if not keeps(high):
@@ -129,8 +139,9 @@ def what_would_it_take(
     params: SamplingParams,
     token_id: int,
     *,
-    step: int = 0,
+    step: int | None = None,
     drawn: Drawn | None = None,
+    history: History = NO_HISTORY,
     low: float = 0.05,
     high: float = 5.0,
 ) -> Reach:
@@ -144,94 +155,122 @@ def what_would_it_take(
         logits: the model's logits of that step, shape (V,).
         params: the settings as they are.
         token_id: the token.
-        step: how many tokens the seed has drawn before.
+        step: how many tokens the seed has drawn before, as in `temperature_map`.
         drawn: what a generation drew at that step, instead of `step`.
+        history: what was said before; counts where `params.needs_history`.
         low: the lowest temperature to consider.
         high: the highest.
     """
-    where: dict[str, Any] = {"step": step, "drawn": drawn, "low": low, "high": high}
+    step = history.step if step is None else step
     luck = luck_of(logits, params, step=step, drawn=drawn)
-    found = temperature_map(logits, params, **where)
-    recipes = tuple(_recipes(logits, params, token_id, luck, where))
+
+    def intervals(settings: SamplingParams) -> tuple[tuple[float, float], ...]:
+        found = temperature_map(
+            logits,
+            settings,
+            step=step,
+            drawn=drawn,
+            history=history,
+            low=low,
+            high=high,
+        )
+        return tuple((a, b) for a, b, winner in found.segments if winner == token_id)
+
+    trial = _Trial(logits, params, token_id, history, luck, intervals)
+    recipes = tuple(trial.recipes())
     return Reach(
         token_id=token_id,
-        intervals=_intervals(found, token_id),
-        smallest_k=smallest_k(logits, token_id, params),
-        smallest_p=smallest_p(logits, token_id, params),
+        intervals=intervals(params),
+        smallest_k=smallest_k(logits, token_id, params, history=history),
+        smallest_p=smallest_p(logits, token_id, params, history=history),
         recipes=recipes,
-        rival=None if recipes else _rival(logits, token_id, luck),
+        rival=None if recipes else trial.rival(),
     )
 
 
-def _keeps(params: SamplingParams, logits: Tensor, token_id: int) -> bool:
-    return bool(params.chain()(logits)[token_id] > -torch.inf)
+def _keeps(
+    params: SamplingParams, logits: Tensor, token_id: int, history: History
+) -> bool:
+    return bool(params.chain(*history)(logits)[token_id] > -torch.inf)
 
 
-def _intervals(found: TemperatureMap, token_id: int) -> tuple[tuple[float, float], ...]:
-    return tuple((s.low, s.high) for s in found.segments if s.token_id == token_id)
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """Settings tried out for one token at one step."""
 
+    logits: Tensor
+    params: SamplingParams
+    token_id: int
+    history: History
+    luck: Luck
+    intervals: Callable[[SamplingParams], tuple[tuple[float, float], ...]]
 
-def _recipes(
-    logits: Tensor,
-    params: SamplingParams,
-    token_id: int,
-    luck: Luck,
-    where: dict[str, Any],
-) -> Iterator[SamplingParams]:
-    """Yield settings that choose the token: temperature alone, top-k, top-p."""
-    neutral = params.replace(temperature=1.0, top_k=None, top_p=None, min_p=None)
-    k = smallest_k(logits, token_id, neutral)
-    for cut in (neutral, neutral.replace(top_k=k)) if k else ():
-        for low, high in _try_map(logits, cut, token_id, where):
-            recipe = cut.replace(temperature=_round_number(low, high))
-            if _chooses(recipe, logits, token_id, luck):
-                yield recipe
-                break
-    if not k:
-        return
-    for low, high in _try_map(logits, neutral.replace(top_k=k), token_id, where):
-        warm = neutral.replace(temperature=_round_number(low, high))
-        p = smallest_p(logits, token_id, warm)
-        recipe = warm.replace(top_p=p and _shortest(p, warm, logits, token_id))
-        if _chooses(recipe, logits, token_id, luck):
+    @property
+    def neutral(self) -> SamplingParams:
+        """The settings without temperature and the cuts that people turn."""
+        off = {"temperature": 1.0, "top_k": None, "top_p": None, "min_p": None}
+        return self.params.replace(**off)
+
+    def recipes(self) -> Iterator[SamplingParams]:
+        """Yield settings that choose the token: temperature alone, top-k, top-p."""
+        k = smallest_k(self.logits, self.token_id, self.neutral, history=self.history)
+        if k is None:
+            return
+        with_k = self.neutral.replace(top_k=k)
+        yield from filter(self._chooses, self._warmed(self.neutral))
+        for recipe in filter(self._chooses, self._warmed(with_k)):
             yield recipe
+            with_p = recipe.replace(top_k=None)
+            with_p = with_p.replace(top_p=self._short_p(with_p))
+            if self._chooses(with_p):
+                yield with_p
+
+    def rival(self) -> int | None:
+        """Return the luckiest token of a race with a higher logit, if luckier."""
+        q = self.luck.exponentials
+        if q is None or any(map(self.params.is_on, _CUTS_FROM_ABOVE)):
+            return None
+        logits = self.neutral.chain(*self.history)(self.logits).cpu()
+        rivals = q.masked_fill(logits <= logits[self.token_id], torch.inf)
+        rival = int(rivals.argmin())
+        return rival if rivals[rival] < q[self.token_id] else None
+
+    def _warmed(self, params: SamplingParams) -> Iterator[SamplingParams]:
+        """Yield settings with the first temperature, if any, that chooses it."""
+        try:
+            intervals = self.intervals(params)
+        except ParameterError:  # a wheel with too many tokens to search
+            return
+        for low, high in intervals[:1]:
+            yield params.replace(temperature=_short_between(low, high))
+
+    def _chooses(self, params: SamplingParams) -> bool:
+        final = params.chain(*self.history)(self.logits)
+        return self.luck.choose(final) == self.token_id
+
+    def _short_p(self, params: SamplingParams) -> float | None:
+        """Return the smallest top-p, rounded up as far as nothing more is let in."""
+        p = smallest_p(self.logits, self.token_id, params, history=self.history)
+        if p is None:
+            return None
+        for digits in range(2, 7):
+            rounded = min(1.0, round(p + 0.5 * 10**-digits, digits))
+            if self._count(params.replace(top_p=rounded)) == self._count(
+                params.replace(top_p=p)
+            ):
+                return rounded
+        return p
+
+    def _count(self, params: SamplingParams) -> int:
+        return int((params.chain(*self.history)(self.logits) > -torch.inf).sum())
 
 
-def _try_map(
-    logits: Tensor, params: SamplingParams, token_id: int, where: dict[str, Any]
-) -> tuple[tuple[float, float], ...]:
-    try:
-        return _intervals(temperature_map(logits, params, **where), token_id)
-    except ParameterError:  # a wheel too large to search through
-        return ()
+_CUTS_FROM_ABOVE = ("typical_p", "xtc_probability")
+"""These may remove the most likely tokens, so that no rival is for ever."""
 
 
-def _chooses(params: SamplingParams, logits: Tensor, token_id: int, luck: Luck) -> bool:
-    return luck.choose(params.chain()(logits).cpu()) == token_id
-
-
-def _round_number(low: float, high: float) -> float:
-    """Return a short number inside an interval, near its geometric middle."""
-    middle = (low * high) ** 0.5
+def _short_between(low: float, high: float) -> float:
+    """Return a number of few digits inside an interval, near its geometric middle."""
+    middle = math.sqrt(low * high)
     candidates = (round(middle, digits) for digits in range(1, 8))
     return next((c for c in candidates if low < c < high), middle)
-
-
-def _shortest(p: float, params: SamplingParams, logits: Tensor, token_id: int) -> float:
-    """Return p rounded up to few digits; more room is given only where none is lost."""
-    for digits in (2, 3, 4, 5, 6):
-        rounded = min(1.0, round(p + 0.5 * 10**-digits, digits))
-        kept = (params.replace(top_p=rounded).chain()(logits) > -torch.inf).sum()
-        if kept == (params.replace(top_p=p).chain()(logits) > -torch.inf).sum():
-            return rounded
-    return p
-
-
-def _rival(logits: Tensor, token_id: int, luck: Luck) -> int | None:
-    """Return the luckiest token of a race with a higher logit, if luckier."""
-    if luck.exponentials is None:
-        return None
-    wide = logits.detach().cpu().double()
-    q = luck.exponentials.double().masked_fill(wide <= wide[token_id], torch.inf)
-    rival = int(q.argmin())
-    return rival if q[rival] < luck.exponentials[token_id] else None

@@ -12,12 +12,13 @@ import torch
 from torch import Tensor
 
 from ..chain import Chain
+from ..cuts import TopNSigma
 from ..draws import Drawn
 from ..errors import ParameterError
 from ..params import SamplingParams
 from ..stages import MinP, Stage, Temperature, TopK, TopP
 from .envelope import Line, Segment, contenders, upper_envelope
-from .noise import Luck, luck_of
+from .noise import NO_HISTORY, History, Luck, luck_of
 
 _PRECISION = 1e-7
 """Bisection ends when an interval is this narrow, relative to its temperature."""
@@ -94,8 +95,9 @@ def temperature_map(
     logits: Tensor,
     params: SamplingParams,
     *,
-    step: int = 0,
+    step: int | None = None,
     drawn: Drawn | None = None,
+    history: History = NO_HISTORY,
     low: float = 0.05,
     high: float = 5.0,
 ) -> TemperatureMap:
@@ -108,8 +110,10 @@ def temperature_map(
     Args:
         logits: the model's logits of that step, shape (V,).
         params: everything but the temperature, which is what varies.
-        step: how many tokens the seed has drawn before.
+        step: how many tokens the seed has drawn before; None is as many as the
+            history says, 0 without one.
         drawn: what a generation drew at that step, instead of `step`.
+        history: what was said before; counts where `params.needs_history`.
         low: the lowest temperature, > 0.
         high: the highest.
 
@@ -122,8 +126,9 @@ def temperature_map(
         ()
     """
     _check_range(low, high)
+    step = history.step if step is None else step
     luck = luck_of(logits, params, step=step, drawn=drawn)
-    steady, stage, later = _split(params)
+    steady, stage, later = _split(params, history)
     search = _Search(steady(logits).cpu(), stage, later, luck, low, high)
     return search.run()
 
@@ -133,9 +138,11 @@ def _check_range(low: float, high: float) -> None:
         raise ParameterError(f"low and high must be 0 < low < high, got {low}, {high}")
 
 
-def _split(params: SamplingParams) -> tuple[Chain, Temperature, tuple[Stage, ...]]:
+def _split(
+    params: SamplingParams, history: History
+) -> tuple[Chain, Temperature, tuple[Stage, ...]]:
     """Return the chain before temperature, the temperature, and what follows."""
-    stages = params.replace(temperature=2.0).chain().stages
+    stages = params.replace(temperature=2.0).chain(*history).stages
     kinds = [isinstance(stage, Temperature) for stage in stages]
     at = kinds.index(True)
     return Chain(stages[:at]), stages[at], stages[at + 1 :]
@@ -172,7 +179,7 @@ class _Search:
     def _moving(self) -> tuple[Stage, ...]:
         """Return the later stages from the first whose kept set moves with T."""
         stages = list(self.later)
-        while stages and isinstance(stages[0], TopK):
+        while stages and isinstance(stages[0], TopK | TopNSigma):
             stages.pop(0)
         return tuple(stages)
 

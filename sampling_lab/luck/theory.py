@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..draws import DRAWS, Wheel, segments
+from ..draws import Race, Wheel, segments
 from ..errors import ParameterError
 from ..params import SamplingParams
+from .noise import NO_HISTORY, History
 
 _LEAST_EXPECTED = 5.0
 """Cells with fewer expected draws are pooled (Cochran's rule)."""
@@ -68,27 +69,41 @@ class SeedGrid:
     token_ids: tuple[tuple[int, ...], ...]
 
 
-def draw_many(logits: Tensor, params: SamplingParams, seeds: Iterable[int]) -> Tensor:
+def draw_many(
+    logits: Tensor,
+    params: SamplingParams,
+    seeds: Iterable[int],
+    *,
+    history: History = NO_HISTORY,
+) -> Tensor:
     """Return the first token that each seed draws, shape (N,).
 
-    The same tokens that `params.replace(seed=seed).draw()` gives; a wheel is cut
-    into its slices once for all seeds.
+    The same tokens that `params.replace(seed=seed).draw()` gives, without computing
+    anew for each seed what is the same for all.
 
     Args:
         logits: the model's logits, shape (V,).
         params: all but the seed.
         seeds: the seeds.
+        history: what was said before; counts where `params.needs_history`.
     """
-    final, seeds = params.chain()(logits).cpu(), list(seeds)
-    if params.is_greedy:
-        return final.argmax().expand(len(seeds))
-    draw = DRAWS[params.rules.draw]
-    if issubclass(draw, Wheel):
-        uniforms = torch.tensor([draw(seed).spin() for seed in seeds]).double()
+    seeds = list(seeds)
+    if params.is_on("xtc_probability"):  # each seed has its own coin, its own chain
+        winners = [_draw_one(logits, params.replace(seed=s), history) for s in seeds]
+        return torch.tensor(winners, dtype=torch.int64)
+    final = params.chain(*history)(logits).cpu()
+    draws = [params.replace(seed=seed).draw() for seed in seeds]
+    if draws and isinstance(draws[0], Wheel):
+        uniforms = torch.tensor([d.spin() for d in draws], dtype=torch.float64)
         return _land_many(final, uniforms)
-    probs = final.softmax(-1)
-    winners = [(probs / draw(seed).exponentials(probs)).argmax() for seed in seeds]
-    return torch.stack(winners) if winners else torch.empty(0, dtype=torch.int64)
+    if draws and isinstance(draws[0], Race):
+        probs = final.softmax(-1)  # (V,)
+        return torch.stack([(probs / d.exponentials(probs)).argmax() for d in draws])
+    return torch.tensor([d(final).token_id for d in draws], dtype=torch.int64)
+
+
+def _draw_one(logits: Tensor, params: SamplingParams, history: History) -> int:
+    return params.draw()(params.chain(*history)(logits)).token_id
 
 
 def _land_many(logits: Tensor, uniforms: Tensor) -> Tensor:
@@ -103,6 +118,7 @@ def compare_with_theory(
     seeds: int | Sequence[int] = 2000,
     *,
     n: int = 10,
+    history: History = NO_HISTORY,
 ) -> TheoryCheck:
     """Draw with many seeds and compare the frequencies with the final probabilities.
 
@@ -111,6 +127,10 @@ def compare_with_theory(
         params: all but the seed.
         seeds: the seeds, or how many: 0, 1, 2, …
         n: how many tokens get a row of their own.
+        history: what was said before; counts where `params.needs_history`.
+
+    Raises:
+        ParameterError: no seeds, or XTC, whose coin gives seeds different chains.
 
     Example:
         >>> logits = torch.tensor([0.5, 0.3, 0.2]).log()
@@ -121,8 +141,14 @@ def compare_with_theory(
     seeds = range(seeds) if isinstance(seeds, int) else seeds
     if not len(seeds):
         raise ParameterError("seeds must hold at least one seed, got none")
-    probs = params.chain().probs(logits).cpu().double()  # (V,)
-    drawn = draw_many(logits, params, seeds)
+    if params.is_on("xtc_probability"):
+        raise ParameterError(
+            "xtc_probability must be off here, got "
+            f"{params.xtc_probability:g}: with a coin for each seed there is no one "
+            "distribution to compare with"
+        )
+    probs = params.chain(*history).probs(logits).cpu().double()  # (V,)
+    drawn = draw_many(logits, params, seeds, history=history)
     counts = torch.bincount(drawn, minlength=len(probs))  # (V,)
     order = probs.sort(descending=True, stable=True).indices[: int((probs > 0).sum())]
     statistic, degrees = _chi_square(probs[order], counts[order])
@@ -213,6 +239,8 @@ def seed_grid(
     params: SamplingParams,
     seeds: Sequence[int],
     temperatures: Sequence[float],
+    *,
+    history: History = NO_HISTORY,
 ) -> SeedGrid:
     """Return the token that each seed draws at each temperature.
 
@@ -221,10 +249,9 @@ def seed_grid(
         params: all but the seed and the temperature.
         seeds: one row each.
         temperatures: one column each; 0 is greedy.
+        history: what was said before; counts where `params.needs_history`.
     """
-    columns = [
-        draw_many(logits, params.replace(temperature=t), seeds).tolist()
-        for t in temperatures
-    ]
+    warmed = (params.replace(temperature=temperature) for temperature in temperatures)
+    columns = [draw_many(logits, p, seeds, history=history).tolist() for p in warmed]
     rows = tuple(zip(*columns, strict=True))
     return SeedGrid(tuple(seeds), tuple(temperatures), rows)
