@@ -22,9 +22,9 @@ examples:
   sampling-lab chat --checkpoint checkpoints/smollm2-135m-instruct
   sampling-lab info checkpoints/xslm/model.json
 
-The result is on standard output, everything else on standard error. Options may be
-spelt with underscores too. Exit status: 0 done, 1 it failed, 2 it was asked wrongly,
-130 interrupted. `sampling-lab COMMAND --help` has the options of a command.
+The result is on standard output, everything else on standard error. Options
+may be spelt with underscores too. `sampling-lab COMMAND --help` has a command's
+own. Exit status: 0 done, 1 failed, 2 asked wrongly, 130 interrupted.
 """
 
 # Free text may begin with a dash, which argparse would take for an option.
@@ -35,7 +35,7 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
     """One width everywhere, so that help is the same in a README and a terminal."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=28, width=84)
+        super().__init__(prog, max_help_position=28, width=80)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -156,13 +156,14 @@ def _add_generate(parser: argparse.ArgumentParser) -> None:
     add("--token-ids", metavar="IDS", help="integers, such as 7,13,29")
 
     add = parser.add_argument_group("sampling").add_argument
-    add("--mode", choices=["sample", "greedy"], help="greedy ignores all below")
+    add("--mode", choices=["sample", "greedy"], help="greedy takes the highest logit")
     add("--temperature", type=_number, metavar="T", help=">= 0; default 1, 0 is greedy")
     add("--top-k", type=_number, metavar="K", help="keep the K highest; 0 is off")
     add("--top-p", type=_number, metavar="P", help="keep the nucleus of this mass")
     add("--min-p", type=_number, metavar="P", help="keep P times as likely as the best")
     add("--seed", type=_seed, metavar="N", help="default 0; `random` draws one")
     add("--dialect", metavar="NAME", help="whose rules; default: the checkpoint's own")
+    _add_rarer_sampling(parser)
 
     add = parser.add_argument_group("length and end").add_argument
     add("--max-new-tokens", type=_number, metavar="N", help="default: the format's own")
@@ -174,6 +175,27 @@ def _add_generate(parser: argparse.ArgumentParser) -> None:
     add("--text", action="store_true", help="print only the new text")
     add("--stream", action="store_true", help="the same, piece by piece as it comes")
     add("--steps", type=_number, metavar="N", help="JSON with the N likeliest per step")
+
+
+def _add_rarer_sampling(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("more of sampling, all off by default").add_argument
+    add("--typical-p", type=_number, metavar="P", help="keep the typical, to this mass")
+    add("--top-n-sigma", type=_number, metavar="N", help="keep within N deviations")
+    add("--xtc-probability", type=_number, metavar="P", help="how often XTC acts")
+    add("--xtc-threshold", type=_number, metavar="P", help="what is a top choice to it")
+    add("--repetition-penalty", type=_number, metavar="X", help="divide; 1 is off")
+    add("--frequency-penalty", type=_number, metavar="X", help="subtract per time said")
+    add("--presence-penalty", type=_number, metavar="X", help="subtract if said at all")
+    add("--penalty-window", type=_number, metavar="N", help="of the last N tokens only")
+    add(
+        "--penalize-prompt",
+        action=argparse.BooleanOptionalAction,
+        help="whether the prompt counts as said",
+    )
+    add("--no-repeat-ngram-size", type=_number, metavar="N", help="no N-gram twice")
+    add("--banned-token-ids", type=_ids, metavar="IDS", help="never draw these")
+    add("--logit-bias", type=_biases, metavar="ID=X,...", help="add X to a logit")
+    add("--draw-method", metavar="NAME", help="choices, race or keyed")
 
 
 def _add_chat(parser: argparse.ArgumentParser) -> None:
@@ -238,6 +260,22 @@ def _number(text: str) -> float:
         except ValueError:
             continue
     raise argparse.ArgumentTypeError(f"must be a number, got {text!r}")
+
+
+def _ids(text: str) -> list[int]:
+    try:
+        return commands.parse_token_ids(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _biases(text: str) -> dict[int, float]:
+    try:
+        pairs = (pair.split("=") for pair in text.split(","))
+        return {int(token_id): float(bias) for token_id, bias in pairs}
+    except ValueError:
+        message = f"must be such as 7=-1.5,13=2, got {text!r}"
+        raise argparse.ArgumentTypeError(message) from None
 
 
 def _seed(text: str) -> float | None:

@@ -31,7 +31,7 @@ def generate(args: Namespace) -> int:
     requested = _requested(args)
     is_greedy = getattr(args, "mode", None) == "greedy"
     params = requested.replace(temperature=0) if is_greedy else requested
-    prompt = args.prompt if "prompt" in args else parse_token_ids(args.token_ids)
+    prompt = _prompt(args)
     options = _given(args, "max_new_tokens", "stop")
     if "eos_id" in args:
         options["stop_token_ids"] = [args.eos_id]
@@ -61,14 +61,21 @@ def parse_token_ids(text: str) -> list[int]:
     """Return the integers between commas or spaces; which may be, the model knows.
 
     Raises:
-        ParameterError: anything else than integers.
+        ValueError: anything else than integers.
     """
     words = re.split(r"\s*,\s*|\s+", text.strip()) if text.strip() else []
     if not all(re.fullmatch(r"[+-]?[0-9]{1,20}", word) for word in words):
-        raise ParameterError(
-            f"--token-ids must be comma-separated integers, got {text!r}"
-        )
+        raise ValueError(f"must be comma-separated integers, got {text!r}")
     return [int(word) for word in words]
+
+
+def _prompt(args: Namespace) -> str | list[int]:
+    if "prompt" in args:
+        return args.prompt
+    try:
+        return parse_token_ids(args.token_ids)
+    except ValueError as error:
+        raise ParameterError(f"--token-ids {error}") from None
 
 
 def _given(args: Namespace, *names: str) -> dict[str, Any]:
@@ -164,12 +171,12 @@ def write_json(document: dict[str, Any]) -> None:
 
 def _to_json(document: dict[str, Any], *, ensure_ascii: bool) -> str:
     text = json.dumps(document, indent=2, ensure_ascii=ensure_ascii, allow_nan=False)
-    # A list of ids on one line; strings hold no bare line feed, so none is touched.
-    return re.sub(r"\[\n[\d,\s]+\]", _on_one_line, text)
+    # A list of numbers on one line; strings hold no bare line feed, so none is touched.
+    return re.sub(r"\[\n[-+.0-9e,\s]+\]", _on_one_line, text)
 
 
-def _on_one_line(ids: re.Match[str]) -> str:
-    return f"[{', '.join(re.findall('[0-9]+', ids[0]))}]"
+def _on_one_line(numbers: re.Match[str]) -> str:
+    return f"[{' '.join(numbers[0][1:-1].split())}]"
 
 
 def info(args: Namespace) -> int:
