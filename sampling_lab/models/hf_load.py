@@ -58,17 +58,25 @@ def _convert_or_refuse(path: Path) -> Path:
 
 
 def _download(name: str, **options: Any) -> Path:
-    from huggingface_hub import snapshot_download
+    from huggingface_hub import errors, snapshot_download
 
     try:
         with quiet(progress=sys.stderr.isatty()):
             return Path(
                 snapshot_download(name, ignore_patterns=_NOT_FROM_HUB, **options)
             )
-    except Exception as error:  # the hub's, the network's and the disk's own
+    except errors.RepositoryNotFoundError as error:
         raise CheckpointError(
-            f"{name} could not be had from the hub: {first_sentence(error)}; check the "
-            "name and the network, or give a local directory"
+            f"the hub has no model {name} that you may read; check the spelling"
+        ) from error
+    except errors.LocalEntryNotFoundError as error:
+        raise CheckpointError(
+            f"{name} was not downloaded before, and the hub is not asked or cannot be "
+            "reached; check the network, or give a local directory"
+        ) from error
+    except Exception as error:  # the hub's other errors, the network's, the disk's
+        raise CheckpointError(
+            f"{name} could not be had from the hub: {first_sentence(error)}"
         ) from error
 
 

@@ -172,8 +172,9 @@ def load_tokenizer(
 
 
 def first_sentence(error: BaseException, limit: int = 240) -> str:
-    """Return the beginning of a library's message, on one line."""
+    """Return the first sentence of a library's message, on one line."""
     text = " ".join(str(error).split()) or type(error).__name__
+    text = text.split(". ")[0].removesuffix(".")
     return text if len(text) <= limit else f"{text[:limit]}…"
 
 
