@@ -458,16 +458,28 @@ def test_other_pairs_make_another_vocabulary_and_are_learned():
     assert [answer(model, question) for question, _ in pairs] == ["two", "three"]
 
 
-def test_training_leaves_global_state_alone_even_without_gradients():
+@pytest.fixture
+def three_threads():
+    """Set an unusual number of threads, so that a lost one is seen."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_training_leaves_global_state_alone(three_threads):
     random.seed(1)
     torch.manual_seed(1)
     states = random.getstate(), torch.get_rng_state()
-    threads = torch.get_num_threads()
-    with torch.inference_mode():
-        xslm.train([("hi", "hello.")], steps=2)
+    xslm.train([("hi", "hello.")], steps=2)
     assert random.getstate() == states[0]
     assert torch.equal(torch.get_rng_state(), states[1])
-    assert torch.get_num_threads() == threads
+    assert torch.get_num_threads() == 3
+
+
+def test_training_works_where_gradients_are_off(path):
+    with torch.inference_mode():
+        assert xslm.train(steps=1, checkpoint=path).checkpoint.settings.steps == 1001
 
 
 def test_continuing_does_not_change_the_model_it_started_from(model):
@@ -498,13 +510,12 @@ def test_training_refuses_arguments_outside_their_rule(arguments, message):
         xslm.train(**{"steps": 1, **arguments})
 
 
-def test_a_continued_seed_is_refused_and_a_lost_loss_is_told(model):
+def test_a_continued_seed_is_refused_and_a_lost_loss_is_told(model, three_threads):
     with pytest.raises(ParameterError, match="seed must be None when a checkpoint"):
         xslm.train(steps=1, seed=1, checkpoint=model)
-    threads = torch.get_num_threads()
     with pytest.raises(SamplingLabError, match="the loss must stay finite, got nan"):
         xslm.train(steps=9, learning_rate=1e200)
-    assert torch.get_num_threads() == threads
+    assert torch.get_num_threads() == 3
 
 
 def test_windows_begin_everywhere_and_end_with_what_follows():
