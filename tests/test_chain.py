@@ -106,6 +106,17 @@ def test_the_table_marks_removed_tokens_and_hides_none():
     assert [row["rank"] for row in rows] == [1, 2, 3]
 
 
+def test_the_rest_of_the_vocabulary_counts_in_a_short_table():
+    """A small model's mass outside the top 50 is large; nothing may hide it."""
+    logits = torch.randn(2000, generator=torch.Generator().manual_seed(3)) * 2
+    ledger = SamplingParams(temperature=1.5).chain().ledger(logits)
+    shown = ledger.table(50)
+    for key, probs in (("raw", logits), ("final", logits / 1.5)):
+        mass = probs.softmax(-1)[ledger.top(50)].sum().item()
+        assert mass < 0.6
+        assert sum(row[key] for row in shown) == pytest.approx(mass, abs=1e-5)
+
+
 def test_a_logit_of_minus_infinity_is_null_in_the_table():
     assert Chain().ledger(torch.tensor([0.0, -INF])).table()[1]["logit"] is None
 

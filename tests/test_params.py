@@ -390,5 +390,5 @@ def test_a_note_for_what_cannot_matter_or_is_borrowed(settings, note):
 @pytest.mark.parametrize("name", DIALECTS)
 def test_an_engines_own_parameters_are_not_borrowed(name):
     dialect = DIALECTS[name]
-    params = FULL.replace(dialect=name, logit_bias=None, **dict.fromkeys(dialect.lacks))
+    params = FULL.replace(dialect=name, **dict.fromkeys(dialect.lacks))
     assert not [note for note in params.notes(10**6) if "itself has no" in note]

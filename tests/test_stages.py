@@ -243,7 +243,7 @@ def full_sort_top_p(logits, p, rule):
 @pytest.mark.parametrize(
     "make", [lambda p: TopP(p), lambda p: TopP(p, rule="ascending"), MinP]
 )
-def test_half_precision_keeps_what_the_same_values_in_float32_keep(p, dtype, make):
+def test_half_precision_keeps_what_float32_keeps(p, dtype, make):
     logits = (torch.randn(50_304) * 3).to(dtype)
     result = make(p)(logits)
     assert result.dtype == torch.float32
