@@ -300,20 +300,28 @@ def test_a_stream_is_written_piece_by_piece(
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "utf-8"])
+@pytest.mark.parametrize("text", ["好", "\U0001f642"])
 def test_json_is_escaped_only_where_the_terminal_cannot_show_it(
+    text: str,
     encoding: str,
     loaded: Callable[[Any], dict[str, Any]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    loaded(walk(["é".encode(), "好".encode()], [0, 1]))
+    loaded(walk([b"a", text.encode()], [0, 1]))
     terminal = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     monkeypatch.setattr(sys, "stdout", terminal)
-    argv = ["generate", "--checkpoint", "x", "--prompt", "é", "--max-new-tokens=1"]
+    argv = ["generate", "--checkpoint", "x", "--prompt", "a", "--max-new-tokens=1"]
     assert cli.main(argv) == 0
     written = terminal.buffer.getvalue().decode(encoding)
-    assert ("好" in written) == (encoding == "utf-8")
-    assert strict_json(written)["generated_text"] == "好"
+    assert (text in written) == (encoding == "utf-8")
+    assert strict_json(written)["generated_text"] == text
     assert cli.main([*argv, "--text"]) == 0  # no crash where it cannot be shown
+
+
+def test_what_is_not_json_is_never_written(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ValueError, match="JSON compliant"):
+        commands.write_json({"logit": -torch.inf})
+    assert capsys.readouterr().out == ""
 
 
 def test_a_prompt_may_look_like_an_option(
