@@ -6,21 +6,18 @@ import dataclasses
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from . import rules
+from . import rules, words
+from .as_code import as_code
 from .chain import Chain
-from .dialects import (
-    ADJUSTMENTS,
-    CUTS,
-    DEFAULT_DIALECT,
-    PENALTIES,
-    Dialect,
-    find_dialect,
-)
+from .dialects import CUTS, DEFAULT_DIALECT, PENALTIES, Dialect, find_dialect
 from .draws import DRAWS, Draw, Greedy
 from .errors import ParameterError
 from .recipe import build_chain
+
+if TYPE_CHECKING:
+    from .models.base import Prompt
 
 
 @dataclass(frozen=True)
@@ -160,12 +157,7 @@ class SamplingParams:
 
     def describe(self) -> str:
         """Return in words what differs from neutral, and the seed where it counts."""
-        parts = [_words(self, name) for name in _WORDS if self.is_on(name)]
-        if not self.is_greedy:
-            parts.append("a fresh seed" if self.seed is None else f"seed {self.seed}")
-        if self.draw_method and not self.is_greedy:
-            parts.append(f"drawn by {self.draw_method}")
-        return ", ".join(parts)
+        return words.describe(self)
 
     def effective(self, vocab_size: int) -> dict[str, Any]:
         """Return what really acts on a vocabulary of this size.
@@ -185,43 +177,34 @@ class SamplingParams:
 
     def notes(self, vocab_size: int) -> tuple[str, ...]:
         """Return a sentence for every setting that cannot matter, or is borrowed."""
-        notes = []
-        if self.is_greedy:
-            notes.append("temperature is 0 (greedy): the seed has no effect")
-            idle = [_label(name) for name in CUTS if self.is_on(name)]
-            if idle:
-                verb = "has" if len(idle) == 1 else "have"
-                notes.append(f"temperature is 0: {', '.join(idle)} {verb} no effect")
-        else:
-            notes += self._notes_on_cuts(vocab_size)
-        if not any(map(self.is_on, PENALTIES)):
-            for name in ("penalty_window", "penalize_prompt"):
-                if self.is_on(name):
-                    notes.append(f"{name} has no effect: no penalty is set")
-        return (*notes, *self._notes_on_borrowed())
+        return words.notes(self, vocab_size)
 
-    def _notes_on_cuts(self, vocab_size: int) -> list[str]:
-        notes = []
-        if self.top_k is not None and self.top_k > vocab_size:
-            notes.append(
-                f"top_k {self.top_k} is above the vocabulary: "
-                f"the effective k is {vocab_size}"
-            )
-        if self.xtc_probability and self.xtc_threshold > 0.5:
-            notes.append(
-                f"xtc_threshold {self.xtc_threshold:g} is above 0.5: no two tokens can "
-                "reach it, so XTC has no effect"
-            )
-        return notes
+    def as_code(
+        self,
+        target: str = "sampling_lab",
+        *,
+        prompt: Prompt = "Once upon a time",
+        checkpoint: str = "checkpoints/xslm/model.json",
+        max_new_tokens: int | None = 64,
+        stop_token_ids: Sequence[int] | None = None,
+    ) -> str:
+        """Return code to paste that does the same; see `sampling_lab.as_code`.
 
-    def _notes_on_borrowed(self) -> list[str]:
-        """Return a sentence for every parameter that the engine itself lacks."""
-        names = ADJUSTMENTS if self.is_greedy else (*ADJUSTMENTS, *CUTS)
-        return [
-            f"{self.rules.name} itself has no {_label(name)}: here it is the lab's own"
-            for name in names
-            if self.is_on(name) and name in self.rules.lacks
-        ]
+        Args:
+            target: "sampling_lab", "transformers", "vllm", "llama.cpp" or "cli".
+            prompt: text, token ids or chat messages.
+            checkpoint: a path or a hub name.
+            max_new_tokens: how many tokens at most; None is each engine's default.
+            stop_token_ids: the ids that end a reply; None is the model's own.
+        """
+        return as_code(
+            self,
+            target,
+            prompt=prompt,
+            checkpoint=checkpoint,
+            max_new_tokens=max_new_tokens,
+            stop_token_ids=stop_token_ids,
+        )
 
 
 _OFF = "or None for off"
@@ -245,39 +228,3 @@ _RULES: dict[str, rules.Rule] = {
     "no_repeat_ngram_size": rules.Whole(f"an integer >= 1, or 0 {_OFF}", off=(0,)),
     "draw_method": rules.one_of(*DRAWS, None),
 }
-
-_WORDS = {
-    "temperature": "temperature {:g}",
-    "top_k": "top-k {}",
-    "top_p": "top-p {:g}",
-    "min_p": "min-p {:g}",
-    "typical_p": "typical-p {:g}",
-    "top_n_sigma": "top-nσ {:g}",
-    "xtc_probability": "XTC {:g} above {xtc_threshold:g}",
-    "repetition_penalty": "repetition penalty {:g}",
-    "frequency_penalty": "frequency penalty {:g}",
-    "presence_penalty": "presence penalty {:g}",
-    "penalty_window": "penalty window {}",
-    "penalize_prompt": "penalize prompt: {}",
-    "logit_bias": "logit bias {}",
-    "banned_token_ids": "ban {}",
-    "no_repeat_ngram_size": "no repeated {}-gram",
-}
-"""How `describe` says that a parameter is not neutral, in this order."""
-
-
-def _words(params: SamplingParams, name: str) -> str:
-    value = getattr(params, name)
-    if name == "logit_bias":
-        value = " ".join(f"{token_id}{bias:+g}" for token_id, bias in value)
-    elif name == "banned_token_ids":
-        value = " ".join(map(str, value))
-    elif name == "penalize_prompt":
-        value = "yes" if value else "no"
-    return _WORDS[name].format(value, xtc_threshold=params.xtc_threshold)
-
-
-def _label(name: str) -> str:
-    """Return a parameter's name as people say it: the first words of `_WORDS`."""
-    plain = {"no_repeat_ngram_size": "no-repeat-ngram", "banned_token_ids": "bans"}
-    return plain.get(name) or _WORDS[name].split(" {")[0]

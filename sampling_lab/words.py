@@ -1,0 +1,103 @@
+"""Parameters in words: what differs from neutral, and what cannot matter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .dialects import ADJUSTMENTS, CUTS, PENALTIES
+
+if TYPE_CHECKING:
+    from .params import SamplingParams
+
+_WORDS = {
+    "temperature": "temperature {:g}",
+    "top_k": "top-k {}",
+    "top_p": "top-p {:g}",
+    "min_p": "min-p {:g}",
+    "typical_p": "typical-p {:g}",
+    "top_n_sigma": "top-nσ {:g}",
+    "xtc_probability": "XTC {:g} above {xtc_threshold:g}",
+    "repetition_penalty": "repetition penalty {:g}",
+    "frequency_penalty": "frequency penalty {:g}",
+    "presence_penalty": "presence penalty {:g}",
+    "penalty_window": "penalty window {}",
+    "penalize_prompt": "penalize prompt: {}",
+    "logit_bias": "logit bias {}",
+    "banned_token_ids": "ban {}",
+    "no_repeat_ngram_size": "no repeated {}-gram",
+}
+"""How `describe` says that a parameter is not neutral, in this order."""
+
+
+def describe(params: SamplingParams) -> str:
+    """Return what differs from neutral, and the seed where it counts."""
+    parts = [_words(params, name) for name in _WORDS if params.is_on(name)]
+    if not params.is_greedy:
+        seed = params.seed
+        parts.append("a fresh seed" if seed is None else f"seed {seed}")
+        if params.draw_method:
+            parts.append(f"drawn by {params.draw_method}")
+    return ", ".join(parts)
+
+
+def notes(params: SamplingParams, vocab_size: int) -> tuple[str, ...]:
+    """Return a sentence for every setting that cannot matter, or is borrowed."""
+    about = _on_greed(params) if params.is_greedy else _on_cuts(params, vocab_size)
+    if not any(map(params.is_on, PENALTIES)):
+        about += [
+            f"{name} has no effect: no penalty is set"
+            for name in ("penalty_window", "penalize_prompt")
+            if params.is_on(name)
+        ]
+    return (*about, *_on_borrowed(params))
+
+
+def label(name: str) -> str:
+    """Return a parameter's name as people say it."""
+    plain = {"no_repeat_ngram_size": "no-repeat-ngram", "banned_token_ids": "bans"}
+    return plain.get(name) or _WORDS[name].split(" {")[0]
+
+
+def _on_greed(params: SamplingParams) -> list[str]:
+    sentences = ["temperature is 0 (greedy): the seed has no effect"]
+    if idle := [label(name) for name in CUTS if params.is_on(name)]:
+        verb = "has" if len(idle) == 1 else "have"
+        sentences.append(f"temperature is 0: {', '.join(idle)} {verb} no effect")
+    return sentences
+
+
+def _on_cuts(params: SamplingParams, vocab_size: int) -> list[str]:
+    sentences = []
+    if params.top_k is not None and params.top_k > vocab_size:
+        sentences.append(
+            f"top_k {params.top_k} is above the vocabulary: "
+            f"the effective k is {vocab_size}"
+        )
+    if params.xtc_probability and params.xtc_threshold > 0.5:
+        sentences.append(
+            f"xtc_threshold {params.xtc_threshold:g} is above 0.5: no two tokens can "
+            "reach it, so XTC has no effect"
+        )
+    return sentences
+
+
+def _on_borrowed(params: SamplingParams) -> list[str]:
+    """Return a sentence for every parameter that the engine itself lacks."""
+    rules = params.rules
+    names = ADJUSTMENTS if params.is_greedy else (*ADJUSTMENTS, *CUTS)
+    return [
+        f"{rules.name} itself has no {label(name)}: here it is the lab's own"
+        for name in names
+        if params.is_on(name) and name in rules.lacks
+    ]
+
+
+def _words(params: SamplingParams, name: str) -> str:
+    value = getattr(params, name)
+    if name == "logit_bias":
+        value = " ".join(f"{token_id}{bias:+g}" for token_id, bias in value)
+    elif name == "banned_token_ids":
+        value = " ".join(map(str, value))
+    elif name == "penalize_prompt":
+        value = "yes" if value else "no"
+    return _WORDS[name].format(value, xtc_threshold=params.xtc_threshold)
