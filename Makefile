@@ -48,7 +48,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@[[ -n "$(PYTHON)" ]] || { echo 'sampling_lab needs Python 3.11 or newer, and there is no python3 here; install it' >&2; exit 1; }
 	@$(PYTHON) -c "$$NEED_PYTHON"
 	@echo 'Setting up $(VENV); this is done once.' >&2
-	@$(PYTHON) -m venv --clear $(VENV)
+	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 		--upgrade --constraint constraints.txt pip
 	@$(BIN)/python tools/install.py
