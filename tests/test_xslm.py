@@ -238,10 +238,8 @@ def test_merges_are_learned_by_frequency_then_by_place():
         BPE.learn("abcd", 5)
 
 
-def test_one_text_is_never_two_tokens():
-    """Both a+bc and ab+c spell abc; the second is no new token."""
-    bpe = BPE.learn("abc abc bc bc bc ab ab abd", 40)
-    assert len(set(bpe.tokens)) == len(bpe.tokens)
+def test_the_unknown_character_is_never_merged():
+    assert BPE.learn("a�a� a�a� ab", 40).merges == [("a", "b")]
 
 
 @pytest.mark.parametrize(
