@@ -1,15 +1,17 @@
-"""How a generation looks in a notebook: each token shaded by its surprisal."""
+"""How generated tokens look in a notebook: each one shaded by its surprisal."""
 
 from __future__ import annotations
 
 import html
 import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .results import Generation, Step
 
 _FULL_SHADE_BITS = 10.0
+_MARKS = ("␣", "⏎", "⇥")
 
 
 def surprisal(step: Step) -> float:
@@ -18,12 +20,7 @@ def surprisal(step: Step) -> float:
 
 
 def generation_html(generation: Generation) -> str:
-    """Return the new text as HTML, shaded by surprisal; token text is escaped.
-
-    The shade is a translucent orange, so the page's own text colour stays legible
-    on it in light and dark themes; its depth is surprisal up to 10 bits.
-    """
-    tokens = "".join(map(_token_html, generation.steps)) or "<i>empty</i>"
+    """Return the new text as HTML, shaded by surprisal; token text is escaped."""
     details = " · ".join(
         [
             f"{len(generation.token_ids)} tokens",
@@ -33,9 +30,22 @@ def generation_html(generation: Generation) -> str:
         ]
     )
     return (
-        '<div style="line-height:1.9"><div style="white-space:pre-wrap;'
-        f'font-family:monospace">{tokens}</div>'
+        f'<div style="line-height:1.9">{tokens_html(generation.steps)}'
         f"<small>{html.escape(details)}</small></div>"
+    )
+
+
+def tokens_html(steps: Iterable[Step], before: str = "") -> str:
+    """Return tokens as HTML chips, in order, after a text that was given.
+
+    The shade is a translucent orange, so the page's own text colour stays legible
+    on it in light and dark themes; its depth is surprisal up to 10 bits.
+    """
+    tokens = "".join(map(_token_html, steps)) or "<i>empty</i>"
+    given = f'<span style="opacity:.65">{html.escape(before)}</span>' if before else ""
+    return (
+        '<div style="white-space:pre-wrap;overflow-wrap:anywhere;line-height:1.9;'
+        f'font-family:monospace;font-size:14px">{given}{tokens}</div>'
     )
 
 
@@ -49,6 +59,13 @@ def _token_html(step: Step) -> str:
     break_after = "<br>" if "\n" in step.text else ""
     return (
         f'<span title="{title}" style="background:rgba(230,126,34,{shade:.2f});'
-        'border-radius:3px;padding:2px 1px;margin-right:1px">'
-        f"{html.escape(step.token_text)}</span>{break_after}"
+        'border-radius:3px;padding:2px 0;margin-right:1px">'
+        f"{_faint_marks(html.escape(step.token_text))}</span>{break_after}"
     )
+
+
+def _faint_marks(text: str) -> str:
+    """Let the signs for white space step back behind the letters."""
+    for mark in _MARKS:
+        text = text.replace(mark, f'<span style="opacity:.4">{mark}</span>')
+    return text

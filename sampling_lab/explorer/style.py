@@ -1,0 +1,44 @@
+"""How the panels look: the notebook's own colours, in light and dark themes."""
+
+STYLE = """<style>
+.sampling-lab {
+  gap: 8px; max-width: 1100px; padding: 4px 2px;
+  color: var(--jp-ui-font-color1, inherit);
+}
+.sampling-lab .widget-html, .sampling-lab .widget-html-content {
+  height: auto; line-height: 1.45; margin: 0;
+}
+.sampling-lab-card { font-weight: 600; }
+.sampling-lab-middle { gap: 20px; flex-wrap: wrap; align-items: flex-start; }
+.sampling-lab-left { flex: 1 1 300px; min-width: 280px; max-width: 380px; gap: 4px; }
+.sampling-lab-right { flex: 3 1 480px; min-width: 320px; max-width: 660px; }
+.sampling-lab-controls { gap: 2px; }
+.sampling-lab-title { font-size: 14px; }
+.sampling-lab-caption {
+  font-size: 14px; font-variant-numeric: tabular-nums; font-weight: 600;
+}
+.sampling-lab-picture { background: white; border-radius: 6px; }
+[data-jp-theme-light="false"] .sampling-lab-picture {
+  filter: invert(0.9) hue-rotate(180deg) saturate(1.4) brightness(1.2);
+}
+.sampling-lab-stale { opacity: 0.3; }
+.sampling-lab-buttons { gap: 4px; flex-wrap: wrap; }
+.sampling-lab-buttons .jupyter-button { width: auto; min-width: 92px; }
+.sampling-lab-text {
+  border: 1px solid var(--jp-border-color1, #ccc); border-radius: 6px;
+  padding: 8px 10px;
+}
+.sampling-lab-text table { margin-top: 6px; border-spacing: 0; }
+.sampling-lab-text th, .sampling-lab-text td {
+  text-align: right; padding: 1px 18px 1px 0; font-variant-numeric: tabular-nums;
+}
+.sampling-lab-text th:first-child, .sampling-lab-text td:first-child {
+  text-align: left;
+}
+.sampling-lab-status {
+  font-size: 13px; min-height: 20px; color: var(--jp-ui-font-color2, inherit);
+  font-variant-numeric: tabular-nums;
+}
+.sampling-lab-status [role="alert"] { color: #c62828; font-weight: 600; }
+[data-jp-theme-light="false"] .sampling-lab-status [role="alert"] { color: #ff8a80; }
+</style>"""
