@@ -7,18 +7,19 @@ through ours, and 300 whole generations through `model.generate` and through our
 from __future__ import annotations
 
 import random
-import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
-from transformers import DynamicCache, GenerationConfig, LlamaConfig, LlamaForCausalLM
+from transformers import GenerationConfig
 from transformers.generation import logits_process as library
 
 from sampling_lab import SamplingParams, generate
 from sampling_lab.chain import Chain
-from sampling_lab.models.base import CachedModel, ModelCard
+from sampling_lab.models.huggingface import HuggingFaceModel
+from tests import tiny
 
 INF = float("inf")
 SIZES = {  # vocabulary: rows
@@ -145,73 +146,38 @@ def test_a_batch_of_rows_is_the_librarys():
 # Whole generations
 
 
-class NetworkModel(CachedModel):
-    """A network in memory, run step by step with a cache as `generate` runs it."""
-
-    def __init__(self, network: LlamaForCausalLM) -> None:
-        config = network.config
-        card = ModelCard(
-            name="tiny",
-            format="huggingface",
-            parameters=network.num_parameters(),
-            vocab_size=config.vocab_size,
-            context_length=config.max_position_embeddings,
-            dtype="float32",
-            device="cpu",
-            dialect="transformers",
-        )
-        super().__init__(card, tokenizer=None)
-        self.network = network
-        self._clear()
-
-    def _extend(self, new_ids: tuple[int, ...], past_length: int) -> Tensor:
-        ids = torch.tensor([new_ids])
-        output = self.network(ids, cache=self._cache, use_cache=True)
-        return output.logits[0, -1].float()
-
-    def _truncate(self, length: int) -> bool:
-        return False
-
-    def _clear(self) -> None:
-        self._cache = DynamicCache()
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    """Waiting for a second thread costs more than it gives on a busy machine."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="module")
-def network() -> LlamaForCausalLM:
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        config = LlamaConfig(
-            vocab_size=97,
-            hidden_size=16,
-            intermediate_size=24,
-            num_hidden_layers=2,
-            num_attention_heads=4,
-            num_key_value_heads=2,
-            max_position_embeddings=64,
-            initializer_range=0.4,
-        )
-        network = LlamaForCausalLM(config).eval()
+def model() -> HuggingFaceModel:
+    network = tiny.llama(vocab_size=97, hidden_size=16, intermediate_size=24)
     network.generation_config = GenerationConfig()
-    return network
+    return HuggingFaceModel.wrap(network)
 
 
 def library_tokens(
-    network: LlamaForCausalLM, prompt: list[int], settings: dict[str, Any], seed: int
+    model: HuggingFaceModel, prompt: list[int], settings: dict[str, Any], seed: int
 ) -> list[int]:
     """Return what `model.generate` draws after `torch.manual_seed`."""
     options = {"top_k": 0, **settings}
-    for ours, theirs in (("logit_bias", "sequence_bias"), ("banned_token_ids", "")):
-        if ours in options:
-            value = options.pop(ours)
-            if theirs:
-                value = [[[token_id], bias] for token_id, bias in value.items()]
-            options[theirs or "suppress_tokens"] = value
-    with torch.random.fork_rng(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    if "logit_bias" in options:
+        biases = options.pop("logit_bias").items()
+        options["sequence_bias"] = [[[token_id], bias] for token_id, bias in biases]
+    if "banned_token_ids" in options:
+        options["suppress_tokens"] = options.pop("banned_token_ids")
+    input_ids = torch.tensor([prompt])
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        output = network.generate(
-            torch.tensor([prompt]),
-            attention_mask=torch.ones(1, len(prompt), dtype=torch.long),
+        output = model.network.generate(
+            input_ids,
+            attention_mask=torch.ones_like(input_ids),
             do_sample=True,
             max_new_tokens=TOKENS,
             eos_token_id=None,
@@ -222,13 +188,13 @@ def library_tokens(
 
 
 @pytest.mark.parametrize("part", range(10))
-def test_whole_generations_are_the_librarys(network, part):
-    dice, model = random.Random(part), NetworkModel(network)
+def test_whole_generations_are_the_librarys(model, part):
+    dice = random.Random(part)
     for _ in range(30):
         settings = draw_settings(dice, 97)
         prompt = [dice.randrange(97) for _ in range(dice.randrange(1, 8))]
         seed = dice.getrandbits(31)
-        expected = library_tokens(network, prompt, settings, seed)
+        expected = library_tokens(model, prompt, settings, seed)
         params = SamplingParams(**settings, seed=seed, dialect="transformers")
-        ours = generate(model, prompt, params, max_new_tokens=TOKENS)
+        ours = generate(model, prompt, params, max_new_tokens=TOKENS, stop_token_ids=())
         assert list(ours.token_ids) == expected, (settings, prompt, seed)
