@@ -19,7 +19,7 @@ STYLE = """<style>
 }
 .sampling-lab-picture { background: white; border-radius: 6px; }
 [data-jp-theme-light="false"] .sampling-lab-picture {
-  filter: invert(0.9) hue-rotate(180deg) saturate(1.4) brightness(1.2);
+  filter: invert(0.9) hue-rotate(180deg) saturate(1.25) brightness(1.15);
 }
 .sampling-lab-stale { opacity: 0.3; }
 .sampling-lab-buttons { gap: 4px; flex-wrap: wrap; }

@@ -60,7 +60,7 @@ class TextColumn(Artist):
         animated: bool = False,
     ) -> None:
         super().__init__()
-        self._edge, self._rows, self._align = edge, list(rows), align
+        self._edge, self.rows, self._align = edge, list(rows), align
         self._color = color
         self.set_animated(animated)
         self.set_clip_on(False)
@@ -75,7 +75,7 @@ class TextColumn(Artist):
         self, texts: Sequence[str], colors: Sequence[str] | None = None
     ) -> None:
         """Set the texts from the first row on; rows without one are left empty."""
-        missing = len(self._rows) - len(texts)
+        missing = len(self.rows) - len(texts)
         self.texts = [*texts, *[""] * missing]
         self.colors = [*(colors or [self._color] * len(texts)), *[INK] * missing]
         self.stale = True
@@ -102,7 +102,7 @@ class TextColumn(Artist):
 
     def _paths(self, size: float) -> dict[str, Path]:
         """Return for each colour the outlines of its texts, in pixels."""
-        points = [(self._edge, row) for row in self._rows]
+        points = [(self._edge, row) for row in self.rows]
         places = self.get_transform().transform(points)  # (rows, 2)
         parts: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
         for text, color, place in zip(self.texts, self.colors, places, strict=True):
