@@ -15,7 +15,11 @@ CHATML = (
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 )
 SPECIALS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
-TEXT = ["the sun is warm and the sky is blue", "hello world, hello 你好 👋", "a b c"] * 3
+TEXT = [
+    "the sun is warm and the sky is blue",
+    "hello world, hello 你好 👋",
+    "a b c",
+] * 3
 
 
 def byte_level(**options: object) -> PreTrainedTokenizerFast:

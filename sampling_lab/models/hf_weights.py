@@ -74,6 +74,7 @@ def shapes(files: list[Path]) -> dict[str, tuple[int, ...]]:
 
 
 def _shapes(file: Path) -> dict[str, tuple[int, ...]]:
+    _refuse_pointer(file)
     if file.suffix == ".bin":
         state = _read(file, weights=False)
         return {name: tuple(value.shape) for name, value in state.items()}
@@ -86,6 +87,16 @@ def _shapes(file: Path) -> dict[str, tuple[int, ...]]:
             f"{file} ({file.stat().st_size:,} bytes) is not a whole safetensors file: "
             f"{error}; copy or download it again"
         ) from error
+
+
+def _refuse_pointer(file: Path) -> None:
+    """Say what a small text in place of the weights is: git-lfs has not run."""
+    with file.open("rb") as opened:
+        if opened.read(23) == b"version https://git-lfs":
+            raise CheckpointError(
+                f"{file} is a Git LFS pointer of {file.stat().st_size} bytes, not the "
+                "weights; run `git lfs pull`"
+            )
 
 
 def outline(

@@ -210,24 +210,31 @@ def _build(
     config = network.config.get_text_config()
     authors = getattr(network, "generation_config", None)
     width = _width(network)
+    context = getattr(config, "max_position_embeddings", None)
     card = ModelCard(
         name=name,
         format="huggingface",
         parameters=sum(weight.numel() for weight in network.parameters()),
         vocab_size=width,
-        context_length=getattr(config, "max_position_embeddings", None),
+        context_length=context,
         dtype=str(network.dtype).removeprefix("torch."),
         device=str(network.device),
         dialect="transformers",
         stop_token_ids=_ends(authors, config, tokenizer, width=width),
         bos_token_id=_begin(authors, config, tokenizer, width=width),
         chat=bool(getattr(tokenizer, "has_chat_template", False)),
+        default_max_new_tokens=_reply_length(context),
         defaults=_defaults(authors),
         files=tuple(files),
         details={"architecture": type(network).__name__},
     )
     _check_tokenizer(card, tokenizer)
     return HuggingFaceModel(network, tokenizer, card)
+
+
+def _reply_length(context: int | None, usual: int = 64) -> int:
+    """Return the usual length of a reply, or a quarter of a context that is short."""
+    return usual if context is None else max(1, min(usual, context // 4))
 
 
 def _width(network: PreTrainedModel) -> int:
