@@ -25,7 +25,7 @@ from .png import PaletteEncoder
 _POINTS_PER_INCH = 72.0
 """A point of the figure is a CSS pixel of the page."""
 
-_LEFT, _RIGHT, _TOP, _BOTTOM = 150, 126, 32, 34
+_LEFT, _RIGHT, _TOP, _BOTTOM = 150, 138, 32, 34
 """Room around the bars, for labels, numbers, key and axis."""
 
 _ROW = 22.5

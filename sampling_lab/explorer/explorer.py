@@ -131,7 +131,8 @@ class Explorer(Panel):
             title = f"step {step.index + 1} · drew {step.token_text}"
             return View(step.ledger(), name, step.token_id, title)
         ids = self.model.prompt_ids(self._prompt())
-        ledger = self.params.chain().ledger(self.model.logits(ids))
+        chain = self.params.chain(ids, len(ids))
+        ledger = chain.ledger(self.model.logits(ids))
         return self.preview(ledger, name, "next token after the prompt")
 
     def redraw(self) -> None:

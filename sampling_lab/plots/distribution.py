@@ -15,7 +15,7 @@ from matplotlib.path import Path
 
 from ..chain import Ledger
 from ._columns import TextColumn
-from ._labels import Tokens, token_label
+from ._labels import Tokens, shorten, token_label
 from ._style import (
     CHOSEN,
     FAINT,
@@ -36,7 +36,7 @@ _LIMITS = (0.1, 0.2, 0.3, 0.5, 1.0)
 _HALF = 0.38
 """Half the height of a bar, where bars are 1 apart."""
 
-_RAW_END, _FINAL_END = 52.0, 116.0
+_RAW_END, _FINAL_END = 50.0, 130.0
 """Where the columns of numbers end, in points right of the axes."""
 
 
@@ -376,4 +376,5 @@ def _number(probability: float) -> str:
 def _final_text(bar: Bar) -> str:
     if bar.kept:
         return _number(bar.final)
-    return bar.removed_by or ("removed" if bar.token_id is None else "-inf")
+    stage = bar.removed_by or ("removed" if bar.token_id is None else "-inf")
+    return shorten(stage, 11)
