@@ -213,6 +213,17 @@ def test_bars_of_the_race_reach_from_p_to_p_over_q():
     assert numbers in texts(ax)
 
 
+def test_races_on_one_axis_can_be_compared():
+    luck = luck_of(TOY, SamplingParams(seed=SEED))
+    axes = [plots.plot_race(TOY / t, luck, limits=(1e-3, 2)) for t in (0.5, 2)]
+    assert [ax.get_xlim() for ax in axes] == [(1e-3, 2)] * 2
+    ratios = [
+        {round((b.get_x() + b.get_width()) / b.get_x(), 4) for b in ax.patches}
+        for ax in axes
+    ]
+    assert ratios[0] == ratios[1]
+
+
 def test_luck_alone_decides_the_length_of_a_bar():
     luck = luck_of(TOY, SamplingParams(seed=SEED))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
@@ -112,6 +111,7 @@ def plot_race(
     *,
     tokens: Tokens = None,
     n: int = 8,
+    limits: tuple[float, float] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw a race: each token starts at p, its luck 1/q carries it to p/q.
@@ -124,6 +124,8 @@ def plot_race(
         luck: a race's, from `luck_of`.
         tokens: token texts, as a function of the id or a list by id; None shows ids.
         n: how many of the best.
+        limits: the ends of the axis, both > 0, so that pictures can be compared;
+            None fits all that is drawn.
         ax: the axes to draw on; None makes a new figure.
     """
     rows = race_rows(logits, luck, n)
@@ -140,7 +142,8 @@ def plot_race(
             row.score, at, "D", color=color, markeredgecolor=INK, markersize=9, zorder=5
         )
     ax.set_xscale("log")
-    _race_limits(ax, rows)
+    _score_axis(ax, *(limits or _race_limits(rows)))
+    _write_scores(ax, rows)
     names = [token_label(tokens, row.token_id) for row in rows]
     name_ticks(ax, "y", [f"▶ {names[0]}", *names[1:]])
     ax.set_ylim(len(rows) - 0.5, -0.5)
@@ -152,16 +155,22 @@ def plot_race(
     return ax
 
 
-def _race_limits(ax: Axes, rows: Sequence[RaceRow]) -> None:
-    """Make room, and write p, q and p/q of each token beside its bar."""
+def _race_limits(rows: Sequence[RaceRow]) -> tuple[float, float]:
     values = [value for row in rows for value in (row.prob, row.score)]
-    low, high = math.log10(min(values)), math.log10(max(values))
-    room = 0.06 * (high - low) + 0.05
-    ax.set_xlim(10 ** (low - room), 10 ** (high + room))
-    marks = [mark for mark in _SCORES if low - room <= math.log10(mark) <= high + room]
+    room = 1.1 * (max(values) / min(values)) ** 0.06
+    return min(values) / room, max(values) * room
+
+
+def _score_axis(ax: Axes, low: float, high: float) -> None:
+    ax.set_xlim(low, high)
+    marks = [mark for mark in _SCORES if low <= mark <= high]
     marks = marks if len(marks) <= 8 else marks[::3]
     ax.set_xticks(marks, labels=[f"{mark:g}" for mark in marks])
     ax.set_xticks([], minor=True)
+
+
+def _write_scores(ax: Axes, rows: Sequence[RaceRow]) -> None:
+    """Write p, q and p/q of each token beside its bar."""
     place = {"transform": ax.get_yaxis_transform()}
     write(ax, 1.02, -0.8, "p / q = score", color=FAINT, **place)
     for at, row in enumerate(rows):

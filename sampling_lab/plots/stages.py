@@ -30,6 +30,9 @@ from ._text import name_ticks, write
 
 _BAR = 0.72
 
+_BEHIND = {"facecolor": PAPER, "edgecolor": "none", "pad": 0.8}
+"""Paper behind a number, so that no line strikes it through."""
+
 
 @dataclass(frozen=True)
 class StageColumn:
@@ -256,14 +259,8 @@ def plot_staircase(
         below = stair.cumulative - stair.prob
         ax.bar(at, below, 1.0, color="#eeeeee", zorder=1)
         ax.bar(at, stair.prob, 1.0, bottom=below, zorder=2, **_stair_style(stair))
-        write(
-            ax,
-            at,
-            stair.cumulative + 0.01,
-            f"{stair.prob:.3f}",
-            ha="center",
-            va="bottom",
-        )
+        place = {"ha": "center", "va": "bottom", "zorder": 5, "bbox": _BEHIND}
+        write(ax, at, stair.cumulative + 0.015, f"{stair.prob:.3f}", **place)
     ax.axhline(p, color=INK, linewidth=2, linestyle=(0, (5, 2)), zorder=4)
     write(ax, len(stairs) - 0.45, p, f"p = {p:g}", ha="left")
     name_ticks(ax, "x", [stair.label for stair in stairs])
