@@ -4,6 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .dialects import dialects_table as dialects_table
+    from .dialects import distance_table as distance_table
+    from .dialects import plot_dialect_distance as plot_dialect_distance
+    from .dialects import plot_dialects as plot_dialects
     from .distribution import caption as caption
     from .distribution import distribution_table as distribution_table
     from .distribution import plot_distribution as plot_distribution
@@ -22,7 +26,11 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "caption": "distribution",
+    "dialects_table": "dialects",
+    "distance_table": "dialects",
     "distribution_table": "distribution",
+    "plot_dialect_distance": "dialects",
+    "plot_dialects": "dialects",
     "plot_distribution": "distribution",
     "plot_race": "luck",
     "plot_race_lines": "temperature_map",

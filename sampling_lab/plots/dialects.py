@@ -1,0 +1,178 @@
+"""What each engine's rules make of one row of logits, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap, to_hex
+from torch import Tensor
+
+from ..dialects import DIALECTS
+from ..engines import Comparison, compare_dialects
+from ..params import SamplingParams
+from ._labels import Tokens, token_label
+from ._style import (
+    FAINT,
+    FINAL,
+    FONT_SIZE,
+    HATCHING,
+    INK,
+    PAPER,
+    new_axes,
+    quiet_frame,
+    stage_hatch,
+)
+from ._text import ink_on, name_ticks, write
+
+TEMPERATURES = tuple(step / 20 for step in range(2, 61))
+"""0.1 to 3 in steps of 0.05."""
+
+_SHADES = LinearSegmentedColormap.from_list("final", ["#e3eff7", FINAL])
+
+
+@dataclass(frozen=True)
+class DialectRow:
+    """One engine's row: final probabilities, and the stage that removed a token."""
+
+    dialect: str
+    checked: bool
+    final: tuple[float, ...]
+    removed_by: tuple[str | None, ...]
+    kept_count: int
+
+
+def dialects_table(comparison: Comparison, *, n: int = 6) -> list[DialectRow]:
+    """Return the rows behind `plot_dialects`.
+
+    Args:
+        comparison: from `compare_dialects`.
+        n: how many tokens, by raw rank.
+    """
+    rows = []
+    for name, ledger in comparison.ledgers.items():
+        ids = ledger.top(n)
+        records = [ledger.removed_by(token_id) for token_id in ids]
+        rows.append(
+            DialectRow(
+                dialect=name,
+                checked=DIALECTS[name].checked,
+                final=tuple(ledger.final_probs[ids].tolist()),
+                removed_by=tuple(record and record.stage.name for record in records),
+                kept_count=ledger.kept_count,
+            )
+        )
+    return rows
+
+
+def plot_dialects(
+    comparison: Comparison,
+    *,
+    tokens: Tokens = None,
+    n: int = 6,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a row for each dialect, a column for each token: final probability.
+
+    A darker cell is likelier; a hatched one is removed, by the stage it names. A tick
+    says that the rules are checked against the engine itself.
+
+    Args:
+        comparison: from `compare_dialects`.
+        tokens: token texts, as a function of the id or a list by id; None shows ids.
+        n: how many tokens, by raw rank.
+        ax: the axes to draw on; None makes a new figure.
+    """
+    rows = dialects_table(comparison, n=n)
+    ids = next(iter(comparison.ledgers.values())).top(n)
+    if ax is None:
+        ax = new_axes(3.2 + 1.0 * len(ids), 0.9 + 0.46 * len(rows))
+    for y, row in enumerate(rows):
+        for x, (prob, stage) in enumerate(zip(row.final, row.removed_by, strict=True)):
+            _draw_cell(ax, x, y, prob, stage)
+        write(ax, len(ids) - 0.4, y, f"kept {row.kept_count:,}", color=FAINT)
+    ax.xaxis.tick_top()  # before the labels are set: there are two of each
+    name_ticks(ax, "x", [token_label(tokens, token_id, width=10) for token_id in ids])
+    name_ticks(
+        ax, "y", [f"{row.dialect}  {'✓' if row.checked else '–'}" for row in rows]
+    )
+    ax.set_xlim(-0.5, len(ids) - 0.5)
+    ax.set_ylim(len(rows) - 0.5, -0.5)
+    ax.spines[:].set_visible(False)
+    ax.set_xlabel(
+        "✓ checked against the engine   – read from its sources",
+        fontsize=FONT_SIZE,
+        color=INK,
+    )
+    return ax
+
+
+def _draw_cell(ax: Axes, x: int, y: int, prob: float, stage: str | None) -> None:
+    if stage is None:
+        color = to_hex(_SHADES(prob))
+        ax.barh(y, 1.0, 1.0, x - 0.5, color=color, edgecolor=PAPER, linewidth=2)
+        write(ax, x, y, f"{prob:.3f}", ha="center", color=ink_on(color))
+        return
+    style = {"facecolor": PAPER, "edgecolor": HATCHING, "linewidth": 0.0}
+    ax.barh(y, 0.94, 0.86, x - 0.47, hatch=stage_hatch(stage), **style)
+    behind = {"facecolor": PAPER, "edgecolor": "none", "pad": 1.2}
+    write(ax, x, y, stage, ha="center", color=FAINT, bbox=behind)
+
+
+def distance_table(
+    logits: Tensor,
+    params: SamplingParams,
+    first: str,
+    second: str,
+    temperatures: Sequence[float] = TEMPERATURES,
+) -> list[tuple[float, float]]:
+    """Return (temperature, total variation between two dialects) for each one.
+
+    Args:
+        logits: the model's logits, shape (V,).
+        params: everything but temperature and dialect.
+        first: a dialect.
+        second: another one.
+        temperatures: each >= 0.
+    """
+    pairs = []
+    for temperature in temperatures:
+        warmed = params.replace(temperature=temperature)
+        (distance,) = compare_dialects(logits, warmed, (first, second)).distances
+        pairs.append((temperature, distance.total_variation))
+    return pairs
+
+
+def plot_dialect_distance(
+    logits: Tensor,
+    params: SamplingParams,
+    first: str,
+    second: str,
+    temperatures: Sequence[float] = TEMPERATURES,
+    *,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw how far two dialects lie apart against temperature.
+
+    Args:
+        logits: the model's logits, shape (V,).
+        params: everything but temperature and dialect.
+        first: a dialect.
+        second: another one.
+        temperatures: each >= 0.
+        ax: the axes to draw on; None makes a new figure.
+    """
+    if ax is None:
+        ax = new_axes(8.0, 3.6)
+    pairs = distance_table(logits, params, first, second, temperatures)
+    quiet_frame(ax, grid="both")
+    x, y = zip(*pairs, strict=True)
+    ax.fill_between(x, y, color="#bcd9ea")
+    ax.plot(x, y, color=FINAL, linewidth=2.6)
+    ax.set_xlim(min(x), max(x))
+    ax.set_ylim(bottom=0.0)
+    style = {"fontsize": FONT_SIZE, "color": INK}
+    ax.set_xlabel("temperature", **style)
+    ax.set_ylabel(f"mass that differs\n{first} / {second}", **style)
+    return ax
