@@ -84,7 +84,7 @@ def test_a_head_that_is_not_tied_may_not_be_absent(directory):
 )
 def test_a_configuration_that_asks_for_more_than_there_is(directory, changes):
     change_config(directory, **changes)
-    with pytest.raises(CheckpointError, match=r"config\.json asks for [\d,]{7,} "):
+    with pytest.raises(CheckpointError, match=r"its configuration asks for [\d,]{7,} "):
         load(directory)
 
 
@@ -158,6 +158,7 @@ class Evil:
         self.marker = marker
 
     def __reduce__(self):
+        """Return what unpickling would call."""
         return open, (str(self.marker), "w")
 
 

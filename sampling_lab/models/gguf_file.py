@@ -14,8 +14,9 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from ..errors import CheckpointError, MissingPackageError
+from ..errors import CheckpointError, MissingPackageError, SamplingLabError
 from .gguf_header import GgufHeader, read_header
+from .hf_quiet import first_sentence, quiet
 
 SOURCE = "source.json"
 """In a converted directory: which file it was made from, with size and SHA-256."""
@@ -59,16 +60,21 @@ def _places(path: Path) -> tuple[Path, Path, Path]:
 
 
 def is_current(directory: Path, path: Path) -> bool:
-    """Tell whether `directory` was made from the GGUF file as it is now.
+    """Tell whether `directory` was made from the GGUF file as it is now, and is whole.
 
     Size and time are enough to say yes; after a copy or a touch the SHA-256 decides.
     """
-    recorded = _recorded(directory)
-    found = path.stat()
+    recorded, found = _recorded(directory), path.stat()
     if recorded.get("file") != path.name or recorded.get("bytes") != found.st_size:
+        return False
+    if any(_size(directory / name) != size for name, size in recorded["made"].items()):
         return False
     same_time = recorded.get("mtime_ns") == found.st_mtime_ns
     return same_time or recorded.get("sha256") == sha256(path)
+
+
+def _size(path: Path) -> int | None:
+    return path.stat().st_size if path.is_file() else None
 
 
 def _recorded(directory: Path) -> dict[str, Any]:
@@ -76,7 +82,8 @@ def _recorded(directory: Path) -> dict[str, Any]:
         recorded = json.loads((directory / SOURCE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return recorded if isinstance(recorded, dict) else {}
+    good = isinstance(recorded, dict) and isinstance(recorded.get("made"), dict)
+    return recorded if good else {}
 
 
 def sha256(path: Path) -> str:
@@ -103,17 +110,15 @@ def convert(path: Path, directory: Path, *, progress: bool = False) -> Path:
         CheckpointError: damaged, or an architecture that transformers lacks.
         MissingPackageError: `gguf` or `accelerate` is not installed.
     """
-    from .hf_quiet import quiet  # brings torch, which "already there" never needs
-
     header = read_header(path)
     _check_supported(path, header)
     directory.parent.mkdir(parents=True, exist_ok=True)
     place = directory.parent  # the same disk, so that moving is renaming
     with tempfile.TemporaryDirectory(prefix=".convert-", dir=place) as scratch:
         made = Path(scratch)
-        with quiet(progress):
-            _write_model(path, header, made)
-            _write_tokenizer(path, header, made)
+        with quiet(progress), _alone(path) as folder, _explained(path):
+            _write_model(path, folder, header, made)
+            _write_tokenizer(path, folder, header, made)
         _write_source(path, made)
         _move_files(made, directory)
     return directory
@@ -147,25 +152,23 @@ def _letters(architecture: str) -> str:
     return architecture.replace("-", "").replace("_", "")
 
 
-def _write_model(path: Path, header: GgufHeader, made: Path) -> None:
+def _write_model(path: Path, folder: str, header: GgufHeader, made: Path) -> None:
     """Let transformers read and dequantise the file, and save what it made of it."""
     import torch
-    from transformers import AutoModelForCausalLM, GgufConfig
+    from transformers import AutoConfig, AutoModelForCausalLM, GgufConfig
 
-    with _alone(path) as folder:
-        try:
-            model, info = AutoModelForCausalLM.from_pretrained(
-                folder,
-                gguf_file=path.name,
-                quantization_config=GgufConfig(dequantize=True),
-                dtype=torch.float32,
-                output_loading_info=True,
-            )
-        except (ValueError, NotImplementedError, RuntimeError) as error:
-            reason = " ".join(str(error).split())[:300]
-            raise CheckpointError(
-                f"transformers cannot read {path}: {reason}"
-            ) from error
+    from .hf_weights import outline
+
+    config = AutoConfig.from_pretrained(folder, gguf_file=path.name)
+    outline(config, header.shapes, path)
+    model, info = AutoModelForCausalLM.from_pretrained(
+        folder,
+        gguf_file=path.name,
+        config=config,
+        quantization_config=GgufConfig(dequantize=True),
+        dtype=torch.float32,
+        output_loading_info=True,
+    )
     _check_complete(path, header, model, info)
     model.hf_quantizer = None  # it would refuse to save weights that it unpacked
     vars(model.config).pop("quantization_config", None)
@@ -181,6 +184,19 @@ def _alone(path: Path) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / path.name).symlink_to(path.absolute())
         yield folder
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Turn whatever the library raises over a file's content into one sentence."""
+    try:
+        yield
+    except (SamplingLabError, OSError):
+        raise
+    except Exception as error:
+        raise CheckpointError(
+            f"transformers cannot read {path}: {first_sentence(error)}"
+        ) from error
 
 
 def _check_complete(
@@ -213,12 +229,11 @@ def _end_ids(header: GgufHeader) -> list[int] | int | None:
     return ids if len(ids) > 1 else (ids or [None])[0]
 
 
-def _write_tokenizer(path: Path, header: GgufHeader, made: Path) -> None:
+def _write_tokenizer(path: Path, folder: str, header: GgufHeader, made: Path) -> None:
     from tokenizers import pre_tokenizers
     from transformers import AutoTokenizer
 
-    with _alone(path) as folder:
-        tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=path.name)
+    tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=path.name)
     if header.metadata.get("tokenizer.ggml.pre") in _SINGLE_DIGITS:
         tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
             [
@@ -236,6 +251,7 @@ def _write_source(path: Path, made: Path) -> None:
         "bytes": found.st_size,
         "mtime_ns": found.st_mtime_ns,
         "sha256": sha256(path),
+        "made": {file.name: file.stat().st_size for file in sorted(made.iterdir())},
     }
     text = json.dumps(source, indent=2) + "\n"
     (made / SOURCE).write_text(text, encoding="utf-8")

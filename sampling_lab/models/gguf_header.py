@@ -95,11 +95,16 @@ def _parse(cursor: _Cursor) -> GgufHeader:
         raise ValueError(f"it begins {magic!r}, version {version}, not GGUF 2 or 3")
     metadata = {cursor.string(): _value(cursor) for _ in range(key_count)}
     tensors = [_tensor(cursor) for _ in range(tensor_count)]
-    alignment = metadata.get("general.alignment", 32)
-    start = -(-cursor.at // alignment) * alignment
+    start = _aligned(cursor.at, metadata.get("general.alignment", 32))
     for name, shape, kind, offset in tensors:
         _check_extent(name, shape, kind, start + offset, len(cursor.data))
     return GgufHeader(metadata, {name: shape for name, shape, *_ in tensors})
+
+
+def _aligned(at: int, alignment: Any) -> int:
+    if not isinstance(alignment, int) or alignment < 1 or alignment & (alignment - 1):
+        raise ValueError(f"general.alignment must be a power of 2, got {alignment!r}")
+    return -(-at // alignment) * alignment
 
 
 def _value(cursor: _Cursor) -> Any:

@@ -10,8 +10,7 @@ import torch
 
 from ..errors import CheckpointError
 from . import FORMATS, detect, gguf_file, hf_weights
-from .hf_quiet import quiet
-from .hf_tokenizer import first_sentence
+from .hf_quiet import first_sentence, quiet
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import torch
-
 
 @contextmanager
 def quiet(progress: bool = False) -> Iterator[None]:
@@ -21,6 +19,7 @@ def quiet(progress: bool = False) -> Iterator[None]:
     Args:
         progress: leave the progress bars on.
     """
+    import torch  # here, not above: looking at a converted file needs neither
     from transformers.utils import logging
 
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
@@ -60,3 +59,10 @@ def _gguf_bar(progress: bool) -> Iterator[None]:
         yield
     finally:
         reader.tqdm = original
+
+
+def first_sentence(error: BaseException, limit: int = 240) -> str:
+    """Return the first sentence of a library's message, on one line."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    text = text.split(". ")[0].removesuffix(".")
+    return text if len(text) <= limit else f"{text[:limit]}…"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import CheckpointError, PromptError
 from ..text import visible_bytes
 from .base import Message
-from .hf_quiet import quiet
+from .hf_quiet import first_sentence, quiet
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -169,13 +169,6 @@ def load_tokenizer(
             f"no tokenizer could be read from {where}: {first_sentence(error)}"
         ) from error
     return HfTokenizer(tokenizer)
-
-
-def first_sentence(error: BaseException, limit: int = 240) -> str:
-    """Return the first sentence of a library's message, on one line."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    text = text.split(". ")[0].removesuffix(".")
-    return text if len(text) <= limit else f"{text[:limit]}…"
 
 
 def _checked(message: Message) -> dict[str, str]:

@@ -116,8 +116,8 @@ def outline(
     layers = getattr(config.get_text_config(), "num_hidden_layers", 0)
     if isinstance(layers, int) and layers > len(held):
         raise CheckpointError(
-            f"{source}: config.json asks for {layers:,} layers, but the files hold "
-            f"{len(held):,} tensors"
+            f"{source}: its configuration asks for {layers:,} layers, but there are "
+            f"only {len(held):,} tensors"
         )
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config, trust_remote_code=trust)
@@ -125,7 +125,7 @@ def outline(
     there = sum(map(prod, held.values()))
     if asked > there:
         raise CheckpointError(
-            f"{source}: config.json asks for {asked:,} weights, but the files hold "
-            f"{there:,}"
+            f"{source}: its configuration asks for {asked:,} weights, but there are "
+            f"only {there:,}"
         )
     return model
