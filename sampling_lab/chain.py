@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -80,13 +81,14 @@ class Distribution:
     @cached_property
     def kept_count(self) -> int:
         """How many tokens are still possible."""
-        return int(self.kept.sum())
+        return int(np.count_nonzero(self.logits.cpu().numpy() > -np.inf))
 
     @cached_property
     def entropy(self) -> float:
         """Entropy in bits."""
-        probs = self.probs[self.kept]
-        return abs(torch.special.entr(probs).sum().item()) / 0.6931471805599453
+        probs = self.probs.cpu().numpy()
+        probs = probs[probs > 0]
+        return abs(float((probs * np.log2(probs)).sum(dtype=np.float64)))
 
     @property
     def effective_count(self) -> float:
@@ -183,9 +185,9 @@ class Ledger:
 
     def rank(self, token_id: int) -> int:
         """Return the rank by raw logit, 1 for the highest, equal ones by id."""
-        logits = self.raw_logits
-        higher = (logits > logits[token_id]).sum()
-        tied_before = (logits[:token_id] == logits[token_id]).sum()
+        logits = self.raw_logits.cpu().numpy()
+        higher = np.count_nonzero(logits > logits[token_id])
+        tied_before = np.count_nonzero(logits[:token_id] == logits[token_id])
         return int(higher + tied_before) + 1
 
     def top(self, n: int) -> list[int]:

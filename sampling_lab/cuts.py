@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from . import rules
+from .fast import keep_from, sorted_by
 from .stages import Evidence, Stage, as_float
 
 
@@ -46,8 +47,8 @@ class TypicalP(Stage):
         log_probs = logits.log_softmax(-1)
         entropy = -(log_probs * log_probs.exp()).nansum(-1, keepdim=True)
         distance = (-log_probs - entropy).abs()
-        ordered, order = torch.sort(distance)
-        mass = logits.gather(-1, order).softmax(-1).cumsum(-1)
+        ordered, nearest_first = sorted_by(distance, logits)
+        mass = nearest_first.softmax(-1).cumsum(-1)
         last = (mass < self.p).sum(-1, keepdim=True)
         return distance, ordered.gather(-1, last.clamp(max=logits.shape[-1] - 1))
 
@@ -70,7 +71,7 @@ class TopNSigma(Stage):
     def __call__(self, logits: Tensor) -> Tensor:
         """Return logits with every lower one at -inf."""
         logits = as_float(logits)
-        return logits.masked_fill(logits < self._lowest(logits), -torch.inf)
+        return keep_from(logits, self._lowest(logits))
 
     def evidence(self, logits: Tensor) -> Evidence:
         """Return each logit against the lowest that stays."""

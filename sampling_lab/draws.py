@@ -179,7 +179,7 @@ class Race(Draw):
         state = self._generator.get_state()
         q = self.exponentials(probs)
         scores = probs / q
-        winner = int(scores.argmax())
+        winner = int(scores.numpy().argmax())  # the first of equals, as torch has
         return Drawn(
             winner,
             self.name,

@@ -90,6 +90,7 @@ def mean_deviation(self, logits):
     return logits.amax(-1, keepdim=True) - self.n * logits.std(-1, keepdim=True)
 
 
+COUNT_BELOW = stages._count_below
 REPEATING = penalties.NoRepeatNGram.repeating
 
 MUTANTS = [
@@ -101,17 +102,17 @@ MUTANTS = [
         crossing,
     ),
     Mutant(
-        "the ascending rule adds up from the top",
-        stages.TopP,
-        "_lowest",
-        lambda self, ordered: ordered.softmax(-1).cumsum(-1) < (1 - self.p) / 2,
+        "the ascending rule removes half as much",
+        stages,
+        "_count_below",
+        lambda mass, bound, equal=False: COUNT_BELOW(mass, bound / 2, equal=equal),
         rows,
     ),
     Mutant(
         "the ascending rule removes ties by id",
         stages.TopP,
-        "_removed_from_below",
-        lambda self, x: stages.TopP(self.p)(x) == -INF,
+        "_ascending",
+        lambda self, x: stages.TopP(self.p)(x),
         lambda: test_stages.test_top_p_equals_its_rule_written_with_a_full_sort(
             1025, "ties", 0.5
         ),
@@ -200,7 +201,7 @@ MUTANTS = [
         "as_float",
         lambda logits: logits.detach(),
         lambda: test_stages.test_half_precision_keeps_what_float32_keeps(
-            0.1, torch.bfloat16, stages.MinP
+            0.1, torch.float16, stages.MinP
         ),
     ),
     Mutant(

@@ -21,7 +21,6 @@ from sampling_lab.stages import (
     TopP,
     check_logits,
     ranks,
-    sorted_values,
 )
 
 TOY = torch.tensor([2.0, 1.0, 0.2, -1.0])  # warm, hot, blue, run
@@ -443,9 +442,3 @@ def test_ranks_count_from_the_highest_equal_ones_by_id(row):
     ids = range(len(row))
     order = sorted(ids, key=lambda i: (-row[i], i))
     assert ranks(torch.tensor(row)).tolist() == [order.index(i) + 1 for i in ids]
-
-
-@given(rows)
-def test_sorted_values_are_what_torch_sorts(row):
-    logits = torch.tensor([row, row[::-1]])
-    assert torch.equal(sorted_values(logits), torch.sort(logits).values)

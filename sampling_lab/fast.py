@@ -1,0 +1,79 @@
+"""Steps over a whole vocabulary in a fraction of the time, with the same bits.
+
+A full sort of 160,000 logits with their places takes longer than everything else in
+a chain. Most rules need only values in order, which NumPy sorts with vector
+instructions; on another device than the CPU torch does it all.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+def sorted_values(logits: Tensor) -> Tensor:
+    """Return logits (..., V) in ascending order, without where they came from."""
+    if logits.device.type != "cpu":
+        return torch.sort(logits).values
+    return torch.from_numpy(np.sort(logits.numpy(), axis=-1))
+
+
+def kth_highest(logits: Tensor, k: int) -> Tensor:
+    """Return the k-th highest of logits (..., V), shape (..., 1)."""
+    if logits.device.type != "cpu":
+        return logits.topk(k).values[..., -1:]
+    place = logits.shape[-1] - k
+    partitioned = np.partition(logits.numpy(), place, axis=-1)
+    return torch.from_numpy(partitioned[..., place : place + 1])
+
+
+def keep_from(logits: Tensor, least: Tensor) -> Tensor:
+    """Return logits (..., V) with all below `least` (..., 1) at -inf."""
+    if logits.dim() > 1 or logits.device.type != "cpu":
+        return logits.masked_fill(logits < least, -torch.inf)
+    with np.errstate(over="ignore"):  # below the lowest float is -inf, rightly
+        below = np.nextafter(least.numpy(), -np.inf).item()  # x >= least is x > below
+    return torch.nn.functional.threshold(logits, below, -torch.inf)
+
+
+def count_from(logits: Tensor, least: Tensor) -> Tensor:
+    """Return how many of logits (..., V) are at least `least` (..., 1), (..., 1)."""
+    if logits.device.type != "cpu":
+        return (logits >= least).sum(-1, keepdim=True)
+    reached = logits.numpy() >= least.numpy()
+    return torch.from_numpy(np.count_nonzero(reached, axis=-1, keepdims=True))
+
+
+def is_below(values: Tensor, bound: Tensor) -> Tensor:
+    """Return whether each of the values (..., V) is below a bound (..., 1)."""
+    if values.device.type != "cpu":
+        return values < bound
+    return torch.from_numpy(values.numpy() < bound.numpy())
+
+
+def sorted_by(keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+    """Return keys (..., V) >= 0 in ascending order, and the values that go with them.
+
+    The order among equal keys is that of `torch.sort`.
+    """
+    if keys.dim() == 1 and keys.dtype == torch.float32 and keys.device.type == "cpu":
+        packed = _pack(keys.numpy(), values.numpy())
+        packed.sort()
+        ordered, gone_with = _unpack(packed)
+        tied = ordered[1:] == ordered[:-1]
+        if np.array_equal(gone_with[1:][tied], gone_with[:-1][tied]):
+            return torch.from_numpy(ordered), torch.from_numpy(gone_with)
+    ordered, order = torch.sort(keys)
+    return ordered, values.gather(-1, order)
+
+
+def _pack(keys: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Put each key's bits above its value's: for floats >= 0 they sort as numbers."""
+    high = (keys + 0.0).view(np.uint32).astype(np.uint64)  # -0.0 becomes 0.0
+    return (high << np.uint64(32)) | values.view(np.uint32)
+
+
+def _unpack(packed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    keys = (packed >> np.uint64(32)).astype(np.uint32).view(np.float32)
+    return keys, packed.astype(np.uint32).view(np.float32)

@@ -1,0 +1,78 @@
+"""Fast ways give the bits of the plain ones."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sampling_lab.fast import (
+    count_from,
+    is_below,
+    keep_from,
+    kth_highest,
+    sorted_by,
+    sorted_values,
+)
+from tests.test_stages import INF, adversarial, rows
+
+both = st.sampled_from([torch.float32, torch.float64])
+
+
+@given(rows, both)
+def test_sorted_values_are_what_torch_sorts(row, dtype):
+    logits = torch.tensor([row, row[::-1]], dtype=dtype)
+    assert torch.equal(sorted_values(logits), torch.sort(logits).values)
+
+
+@given(rows, both, st.data())
+def test_the_kth_highest_and_what_is_below_it(row, dtype, data):
+    logits = torch.tensor(row, dtype=dtype)
+    k = data.draw(st.integers(1, len(row)))
+    least = kth_highest(logits, k)
+    assert torch.equal(least, logits.topk(k).values[-1:])
+    cut = keep_from(logits, least)
+    assert torch.equal(cut, logits.masked_fill(logits < least, -INF))
+    assert torch.equal(is_below(logits, least), logits < least)
+    assert count_from(logits, least).tolist() == [int((logits >= least).sum())]
+    pair = torch.stack([logits, logits.flip(0)])
+    assert torch.equal(keep_from(pair, kth_highest(pair, k))[0], cut)
+
+
+@pytest.mark.parametrize(
+    "least", [-INF, -3.4028234663852886e38, -1e-45, -0.0, 0.0, 1e-45, 1.0]
+)
+def test_the_value_just_below_is_cut(least):
+    least = torch.tensor([least])
+    below = torch.nextafter(least, torch.tensor([-INF]))
+    logits = torch.cat([least, below, torch.tensor([2.0])])
+    expected = logits.masked_fill(logits < least, -INF)
+    assert torch.equal(keep_from(logits, least), expected)
+
+
+@given(rows, st.integers(0, 2**32))
+def test_sorted_by_is_sort_and_gather(row, seed):
+    generator = torch.Generator().manual_seed(seed)
+    keys = torch.tensor(row).abs()
+    values = torch.randn(len(row), generator=generator).round(decimals=seed % 3)
+    ordered, order = torch.sort(keys)
+    keys_found, values_found = sorted_by(keys, values)
+    assert torch.equal(keys_found, ordered)
+    assert torch.equal(values_found, values[order])
+
+
+@pytest.mark.parametrize("kind", ["plain", "ties", "bf16", "flat", "holes", "steep"])
+@pytest.mark.parametrize("size", [1025, 50_304])
+def test_sorted_by_over_a_vocabulary(kind, size):
+    values = adversarial(size, kind)
+    keys = (-values.log_softmax(-1) - 3.0).abs()
+    ordered, order = torch.sort(keys)
+    keys_found, values_found = sorted_by(keys, values)
+    assert torch.equal(keys_found, ordered)
+    assert torch.equal(values_found, values[order])
+
+
+def test_zero_and_minus_zero_are_equal_keys():
+    keys = torch.tensor([0.0, -0.0, 0.0]).abs()
+    keys[1] = -0.0
+    values = torch.tensor([1.0, 1.0, 1.0])
+    assert sorted_by(keys, values)[0].tolist() == [0.0, 0.0, 0.0]
