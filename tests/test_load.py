@@ -44,6 +44,8 @@ def test_a_mistyped_path_lists_what_is_there(tmp_path):
         (b"hello, world", r"12 bytes, beginning b'hello, world'.*it loads"),
         (b"{broken", "not valid JSON"),
         (b'{"a": 1}', r"keys \['a'\]; an XSLM checkpoint has settings"),
+        (b'{"a": ' + b"[" * 200_000, "not valid JSON"),
+        (b'{"a": ' + b"9" * 5_000 + b"}", "not valid JSON"),
         (b"[1, 2]", "is no checkpoint the lab knows"),
         (b"PK\x03\x04cut", "begins like a .pt but is cut short"),
     ],

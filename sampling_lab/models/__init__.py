@@ -140,7 +140,7 @@ def _detect_directory(path: Path) -> str:
 def _detect_json(path: Path) -> str:
     try:
         keys = json.loads(path.read_text(encoding="utf-8")).keys()
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # nested too deep, numbers too long
         raise CheckpointError(f"{path} is not valid JSON: {error}") from None
     if {"settings", "tokenizer", "weights"} <= keys:
         return "xslm"
