@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .chain import Chain as Chain
     from .chain import Ledger as Ledger
+    from .generation import fork as fork
     from .generation import generate as generate
     from .generation import stream as stream
     from .models import load as load
@@ -33,6 +34,7 @@ _MODULES = {
     "Temperature": "stages",
     "TopK": "stages",
     "TopP": "stages",
+    "fork": "generation",
     "generate": "generation",
     "load": "models",
     "stream": "generation",

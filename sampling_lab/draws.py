@@ -25,7 +25,8 @@ class Drawn:
 
     Attributes:
         token_id: the chosen token.
-        method: "greedy", "choices", "race" or "keyed".
+        method: "greedy", "choices", "race" or "keyed"; "given" if nothing was drawn
+            because a person chose.
         uniform: the number in [0, 1) that fell on the axis; None for a race.
         segment: the chosen token's part (low, high) of that axis, scaled to 0-1.
         exponential: the chosen token's Exp(1) number q; None unless a race.
@@ -92,6 +93,15 @@ class Draw(ABC):
     def _draw(self, logits: Tensor) -> Drawn:
         """Choose one token id and say what decided."""
 
+    @abstractmethod
+    def skip(self, count: int, logits: Tensor) -> None:
+        """Pass over the luck of `count` tokens, to go on with the luck after it.
+
+        Args:
+            count: how many, >= 0.
+            logits: of any step, shape (V,); only their shape and dtype count.
+        """
+
 
 class Greedy(Draw):
     """Take the highest logit, the lowest id on a tie; the seed has no effect."""
@@ -100,6 +110,9 @@ class Greedy(Draw):
 
     def _draw(self, logits: Tensor) -> Drawn:
         return Drawn(int(logits.argmax()), self.name)
+
+    def skip(self, count: int, logits: Tensor) -> None:
+        """Do nothing: there is no luck."""
 
 
 class Wheel(Draw):
@@ -111,6 +124,11 @@ class Wheel(Draw):
 
     def _draw(self, logits: Tensor) -> Drawn:
         return land(self.name, self.spin(), logits)
+
+    def skip(self, count: int, logits: Tensor) -> None:
+        """Pass over `count` numbers."""
+        for _ in range(count):
+            self.spin()
 
 
 class Choices(Wheel):
@@ -188,6 +206,11 @@ class Race(Draw):
             _state=state,
         )
 
+    def skip(self, count: int, logits: Tensor) -> None:
+        """Pass over `count` races of as many tokens as there are logits."""
+        for _ in range(count):
+            self.exponentials(logits)
+
 
 DRAWS: dict[str, type[Draw]] = {draw.name: draw for draw in (Choices, Race, Keyed)}
 """The draws by name."""
@@ -223,6 +246,10 @@ def segments(logits: Tensor) -> tuple[Tensor, Tensor]:
     values = logits[candidates].tolist()
     weights = [math.exp(value - values[0]) for value in values]
     return candidates, torch.tensor(weights, dtype=torch.float64).cumsum(0)
+
+
+GIVEN = "given"
+"""The method of a token that a person chose instead of the draw."""
 
 
 def land(method: str, uniform: float, logits: Tensor) -> Drawn:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from torch import Tensor
+
 from .chain import Chain, Ledger
-from .draws import Drawn
+from .draws import GIVEN, Drawn
 from .errors import ParameterError
 from .models.base import Model, Prompt, whole_number
 from .params import SamplingParams
@@ -47,6 +50,7 @@ class Run(Iterator[Step]):
         self._ids = list(prompt_ids)
         self._steps: list[Step] = []
         self._stop_step: Step | None = None
+        self._given: int | None = None
         if self._budget == 0:
             self.finish_reason = "context"
 
@@ -58,8 +62,7 @@ class Run(Iterator[Step]):
             self._chain = self.params.chain(self._ids, len(self._prompt_ids))
         logits = self.model.logits(self._ids)
         ledger = self._chain.ledger(logits)
-        drawn = self._draw(ledger.final.logits)
-        step = self._take(drawn, ledger)
+        step = self._take(self._choose(ledger.final.logits), ledger)
         if step.is_stop:
             self._stop_step = step
         else:
@@ -67,6 +70,36 @@ class Run(Iterator[Step]):
             self._ids.append(step.token_id)
         self.finish_reason = step.finish_reason
         return step
+
+    def to_the_end(self) -> Generation:
+        """Draw all that is left; an interrupt (Ctrl-C) keeps what there is."""
+        try:
+            for _ in self:
+                pass
+        except KeyboardInterrupt:
+            return self.generation
+        return self.generation
+
+    def _go_on_from(self, steps: Sequence[Step], token_id: int) -> None:
+        """Begin after steps that another run took, with `token_id` as the next."""
+        if len(steps) >= self._budget:
+            raise ParameterError(
+                f"step {len(steps)} must be one of the {self._budget} there is room "
+                "for; raise max_new_tokens, or shorten the prompt"
+            )
+        for step in steps:
+            # The last of a finished run also has what was held back until its end.
+            text = self._matcher.push(self._decoder.push(step.token_id))
+            self._steps.append(replace(step, text=text, finish_reason=None))
+            self._ids.append(step.token_id)
+        self._given = token_id
+
+    def _choose(self, logits: Tensor) -> Drawn:
+        if self._given is None:
+            return self._draw(logits)
+        drawn, self._given = Drawn(self._given, GIVEN), None
+        self._draw.skip(len(self._steps) + 1, logits)
+        return drawn
 
     def _take(self, drawn: Drawn, ledger: Ledger) -> Step:
         """Turn a drawn token into a step: its text, its numbers, and whether to end."""
@@ -89,7 +122,7 @@ class Run(Iterator[Step]):
             drawn=drawn,
             is_stop=is_stop,
             finish_reason=reason,
-            _ledger=partial(_recall, self.model, tuple(self._ids), self._chain),
+            _ledger=partial(recall, self.model, tuple(self._ids), self._chain),
         )
 
     def _reason(self, is_stop: bool) -> str | None:
@@ -142,7 +175,8 @@ class Run(Iterator[Step]):
         return self.model.tokenizer.decode(self._ids[len(self._prompt_ids) :])
 
 
-def _recall(model: Model, ids: tuple[int, ...], chain: Chain) -> Ledger:
+def recall(model: Model, ids: tuple[int, ...], chain: Chain) -> Ledger:
+    """Return the ledger of the step after `ids`; a remembered one costs no forward."""
     return chain.ledger(model.logits(ids))
 
 
@@ -211,13 +245,56 @@ def generate(
         >>> generate(model, "Q: hi\nA: ", SamplingParams(temperature=0)).finish_reason
         'stop'
     """
-    run = stream(model, prompt, params, **options)
-    try:
-        for _ in run:
-            pass
-    except KeyboardInterrupt:
-        return run.generation
-    return run.generation
+    return stream(model, prompt, params, **options).to_the_end()
+
+
+def fork(
+    model: Model,
+    parent: Generation,
+    index: int,
+    token_id: int,
+    params: SamplingParams | None = None,
+    **options: Any,
+) -> Run:
+    r"""Take another token at one step of a generation, and go on from there.
+
+    The tokens before it stay as they are, by their ids. The luck of every later step
+    is that of the same step of a run with this seed, so that with the same parameters
+    only the choice differs: forking with the token that was drawn gives the same run.
+
+    Args:
+        model: what `load` gave.
+        parent: the generation, finished or not.
+        index: the step, from 0 to the number of tokens (after the last).
+        token_id: any token, removed ones too; its step `is_given`.
+        params: None is the parent's.
+        options: as in `stream`; what is left out is the parent's. `max_new_tokens`
+            counts from the prompt on.
+
+    Returns:
+        A run whose first step is step `index`, and whose `generation` is the whole.
+
+    Raises:
+        ParameterError: there is no such step, or no room for it.
+        PromptError: a token outside the vocabulary.
+
+    Example:
+        >>> from sampling_lab import fork, generate, load, SamplingParams
+        >>> model = load("checkpoints/xslm/model.json")
+        >>> first = generate(model, "Q: hi\nA: ", SamplingParams(temperature=0))
+        >>> again = fork(model, first, 0, first.token_ids[0]).to_the_end()
+        >>> again.token_ids == first.token_ids
+        True
+    """
+    if whole_number("index", index, minimum=0) > len(parent.token_ids):
+        raise ParameterError(
+            f"index must be a step from 0 to {len(parent.token_ids)}, got {index}"
+        )
+    (token_id,) = model.check_ids([token_id])
+    options = {**parent.options, **options}
+    run = stream(model, parent.prompt_ids, params or parent.params, **options)
+    run._go_on_from(parent.steps[:index], token_id)
+    return run
 
 
 def _stop_strings(stop: str | Sequence[str]) -> tuple[str, ...]:

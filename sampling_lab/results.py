@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .chain import Ledger
-from .draws import Drawn
+from .draws import GIVEN, Drawn
 from .errors import ParameterError
 from .models.base import Model
 from .params import SamplingParams
@@ -48,6 +48,11 @@ class Step:
     _ledger: Callable[[], Ledger] | None = field(
         default=None, repr=False, compare=False
     )
+
+    @property
+    def is_given(self) -> bool:
+        """Whether a person chose this token instead of the draw."""
+        return self.drawn.method == GIVEN
 
     def ledger(self) -> Ledger:
         """Return what the chain did to every token here.
@@ -137,18 +142,29 @@ class Generation:
         values["stop_step"] = Step.from_dict(stop_step) if stop_step else None
         return cls(**values)
 
-    def replay(self, model: Model) -> Replay:
-        """Run it again and say whether the tokens are the same."""
-        from .generation import generate
+    @property
+    def all_steps(self) -> tuple[Step, ...]:
+        """The steps, and the one that drew the stop token if one did."""
+        return self.steps + ((self.stop_step,) if self.stop_step else ())
 
-        again = generate(
-            model,
-            self.prompt_ids,
-            self.params,
-            max_new_tokens=self.max_new_tokens,
-            stop=self.stop,
-            stop_token_ids=self.stop_token_ids,
-        )
+    @property
+    def options(self) -> dict[str, Any]:
+        """What `stream` was asked for besides the prompt and the parameters."""
+        names = ("max_new_tokens", "stop", "stop_token_ids")
+        return {name: getattr(self, name) for name in names}
+
+    def replay(self, model: Model) -> Replay:
+        """Run it again and say whether the tokens are the same.
+
+        Of a fork, what was drawn after the last given token is run again.
+        """
+        from .generation import fork, generate
+
+        given = [step for step in self.all_steps if step.is_given]
+        if given:
+            again = fork(model, self, given[-1].index, given[-1].token_id).to_the_end()
+        else:
+            again = generate(model, self.prompt_ids, self.params, **self.options)
         return Replay.compare(self, again)
 
 
@@ -164,7 +180,7 @@ class Replay:
     @classmethod
     def compare(cls, first: Generation, again: Generation) -> Replay:
         """Compare two generations token by token, stop tokens included."""
-        before, after = _all_steps(first), _all_steps(again)
+        before, after = first.all_steps, again.all_steps
         pairs = zip(before, after, strict=False)
         for index, (old, new) in enumerate(pairs):
             if old.token_id != new.token_id:
@@ -179,8 +195,3 @@ class Replay:
         shorter = min(len(before), len(after))
         why = f"one run has {len(before)} steps and the other {len(after)}"
         return cls(again, False, shorter, why)
-
-
-def _all_steps(generation: Generation) -> tuple[Step, ...]:
-    last = (generation.stop_step,) if generation.stop_step else ()
-    return generation.steps + last

@@ -184,6 +184,18 @@ def test_the_same_seed_draws_the_same_and_another_does_not(method):
 
 
 @pytest.mark.parametrize("method", [*SAMPLERS, Greedy])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_skipping_leaves_the_luck_that_drawing_would(method, dtype):
+    logits = torch.randn(50, generator=torch.Generator().manual_seed(1), dtype=dtype)
+    drawn, skipped = method(3), method(3)
+    for count in (0, 1, 7):
+        for _ in range(count):
+            drawn(logits)
+        skipped.skip(count, logits.flip(0))
+        assert drawn(logits) == skipped(logits)
+
+
+@pytest.mark.parametrize("method", [*SAMPLERS, Greedy])
 def test_global_random_state_and_the_logits_are_untouched(method):
     logits = torch.randn(30)
     kept, before = logits.clone(), states()

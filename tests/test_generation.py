@@ -7,8 +7,14 @@ import random
 import pytest
 import torch
 
-from sampling_lab import Generation, SamplingParams, generate, stream
-from sampling_lab.errors import LogitsError, ParameterError, PromptError
+from sampling_lab import Generation, SamplingParams, fork, generate, stream
+from sampling_lab.errors import (
+    LogitsError,
+    ParameterError,
+    PromptError,
+    SamplingLabError,
+)
+from sampling_lab.luck import luck_of
 from tests.fakes import TableModel, walk
 
 GREEDY = SamplingParams(temperature=0)
@@ -288,3 +294,147 @@ def test_ids_alone_need_no_tokenizer():
     assert result.steps[0].token_text == "⟨2⟩"
     with pytest.raises(PromptError, match="no tokenizer"):
         generate(model, "text")
+
+
+# Forks
+
+FORKED = [
+    SamplingParams(temperature=0.9, seed=5),
+    SamplingParams(temperature=0.9, seed=5, dialect="xslm"),
+    SamplingParams(temperature=0.9, seed=5, draw_method="keyed"),
+    SamplingParams(temperature=1.2, seed=5, draw_method="choices", top_p=0.9),
+    SamplingParams(seed=2, repetition_penalty=1.3, frequency_penalty=0.4),
+    SamplingParams(seed=2, no_repeat_ngram_size=2, draw_method="keyed"),
+    SamplingParams(seed=8, xtc_probability=0.5, xtc_threshold=0.05),
+    GREEDY.replace(presence_penalty=0.5),
+]
+
+
+def numbers(step):
+    """Return what a step says, except who chose."""
+    return {**step.to_dict(), "drawn": None}
+
+
+@pytest.mark.parametrize("params", FORKED, ids=SamplingParams.describe)
+@pytest.mark.parametrize("index", [0, 1, 7, 14])
+def test_a_fork_with_the_token_that_was_drawn_is_the_same_run(letters, params, index):
+    parent = generate(letters, "abcab", params, max_new_tokens=15)
+    run = fork(letters, parent, index, parent.token_ids[index])
+    again = run.to_the_end()
+    assert again.token_ids == parent.token_ids
+    assert again.text == parent.text
+    assert [*map(numbers, again.steps)] == [*map(numbers, parent.steps)]
+    assert again.steps[:index] == parent.steps[:index]
+    assert again.steps[index].is_given
+    assert again.steps[index].drawn.to_dict() == {"method": "given"}
+    assert again.steps[index + 1 :] == parent.steps[index + 1 :]  # the same luck
+
+
+@pytest.mark.parametrize("params", FORKED, ids=SamplingParams.describe)
+def test_after_a_fork_only_the_choice_differs(letters, params):
+    """Step by step: the luck of the step, and a chain that knows the new history."""
+    parent = generate(letters, "ab", params, max_new_tokens=12)
+    other = (parent.token_ids[4] + 1) % 26
+    child = fork(letters, parent, 4, other).to_the_end()
+    assert child.token_ids[:5] == (*parent.token_ids[:4], other)
+    assert len(child.token_ids) == 12
+    for step in child.steps[5:]:
+        ids = [*child.prompt_ids, *child.token_ids[: step.index]]
+        logits = letters.logits(ids)
+        ledger = params.resolve("transformers").chain(ids, 2).ledger(logits)
+        assert step.final_prob == ledger.final_probs[step.token_id].item()
+        if not params.is_greedy:
+            luck = luck_of(logits, child.params, step=step.index)
+            assert step.token_id == luck.choose(ledger.final.logits)
+
+
+def test_a_fork_asks_the_model_only_for_what_is_new(letters):
+    parent = generate(letters, "ab", SamplingParams(seed=1), max_new_tokens=20)
+    letters.forward_passes = 0
+    run = fork(letters, parent, 12, (parent.token_ids[12] + 1) % 26)
+    assert letters.forward_passes == 0
+    assert next(run).index == 12
+    assert run.generation.steps[:12] == parent.steps[:12]
+    assert len(run.to_the_end().token_ids) == 20
+    assert letters.forward_passes == 7
+
+
+def test_a_fork_can_have_other_parameters_and_another_length(letters):
+    parent = generate(letters, "ab", SamplingParams(seed=1), max_new_tokens=6)
+    child = fork(letters, parent, 6, 3, GREEDY, max_new_tokens=9).to_the_end()
+    assert child.token_ids[:7] == (*parent.token_ids, 3)
+    assert [step.finish_reason for step in child.steps] == [None] * 8 + ["length"]
+    assert child.params.is_greedy
+    assert all(step.rank == 1 for step in child.steps[7:])
+
+
+def test_the_text_of_a_fork_is_exact_across_split_characters():
+    pieces = [b"<", b"\xf0", b"\x9f\x8c", b"\x8a", b"\x8b", b"."]
+    model = walk(pieces, [0, 1, 2, 3, 5])
+    parent = generate(model, [0], GREEDY, max_new_tokens=4)
+    assert parent.text == "🌊."
+    child = fork(model, parent, 2, 4, max_new_tokens=3)
+    assert [step.text for step in child] == ["🌋"]
+    assert child.generation.text == "🌋"
+    # A run that ended within a character shows what it had; its fork completes it.
+    cut = generate(model, [0], GREEDY, max_new_tokens=2)
+    assert cut.text == "\ufffd"
+    whole = fork(model, cut, 2, 3, max_new_tokens=4).to_the_end()
+    assert whole.text == "🌊."
+    assert "".join(step.text for step in whole.steps) == whole.text
+
+
+def test_stop_strings_and_stop_tokens_hold_in_a_fork_too():
+    model = walk([b"<", b"a", b"b", b"</s>"], [0, 1, 1], stop_token_ids=(3,))
+    parent = generate(model, [0], GREEDY, max_new_tokens=4, stop="aba")
+    assert parent.text == "aaaa"
+    cut = fork(model, parent, 2, 2, max_new_tokens=4).to_the_end()
+    assert (cut.token_ids, cut.finish_reason) == ((1, 1, 2, 0), "length")
+    model.table[2] = model.table[0]  # after b comes a: the stop string is complete
+    model.reset()
+    stopped = fork(model, parent, 2, 2).to_the_end()
+    assert (stopped.text, stopped.finish_reason) == ("a", "stop")
+    ended = fork(model, parent, 1, 3).to_the_end()
+    assert (ended.text, ended.stop_step.is_given) == ("a", True)
+    on = fork(model, ended, 1, 1, max_new_tokens=3).to_the_end()
+    assert (on.token_ids, on.stop_step) == ((1, 1, 1), None)
+
+
+def test_a_removed_token_can_be_given(letters):
+    params = SamplingParams(top_k=1, seed=1)
+    parent = generate(letters, "ab", params, max_new_tokens=3)
+    removed = (parent.token_ids[1] + 1) % 26
+    step = next(fork(letters, parent, 1, removed))
+    assert (step.token_id, step.final_prob, step.kept_count) == (removed, 0.0, 1)
+    assert step.raw_prob > 0
+    assert step.ledger().removed_by(removed).stage.name == "top-k"
+
+
+def test_forks_replay_and_go_through_json(letters):
+    params = SamplingParams(seed=3, repetition_penalty=1.2)
+    parent = generate(letters, "ab", GREEDY, max_new_tokens=12)
+    child = fork(letters, parent, 4, 9, params).to_the_end()
+    grandchild = fork(letters, child, 8, 2, params.replace(seed=4)).to_the_end()
+    for generation in (child, grandchild):
+        data = json.loads(json.dumps(generation.to_dict(), allow_nan=False))
+        back = Generation.from_dict(data)
+        assert back == generation
+        replay = back.replay(letters)
+        assert (replay.same, replay.generation) == (True, generation)
+
+
+@pytest.mark.parametrize(
+    ("index", "token_id", "problem"),
+    [
+        (-1, 0, "index must be an integer >= 0"),
+        (True, 0, "index must be an integer >= 0"),
+        (7, 0, "index must be a step from 0 to 6, got 7"),
+        (6, 0, "step 6 must be one of the 6 there is room for; raise max_new_tokens"),
+        (2, 26, r"in \[0, 26\), got 26"),
+        (2, "a", "must be integers, got 'a'"),
+    ],
+)
+def test_bad_forks_are_refused_in_one_sentence(letters, index, token_id, problem):
+    parent = generate(letters, "ab", GREEDY, max_new_tokens=6)
+    with pytest.raises(SamplingLabError, match=problem):
+        fork(letters, parent, index, token_id)

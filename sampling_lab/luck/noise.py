@@ -109,12 +109,10 @@ def luck_of(
 
 def _skip_to(params: SamplingParams, step: int, wide: Tensor) -> Luck:
     draw = params.replace(temperature=1.0).draw()  # a cold one has no luck
+    draw.skip(step, wide)
     if isinstance(draw, Wheel):
-        uniform = [draw.spin() for _ in range(step + 1)][-1]
-        return Luck(draw.name, uniform=uniform)
-    for _ in range(step + 1):
-        exponentials = draw.exponentials(wide)
-    return Luck(draw.name, exponentials=exponentials)
+        return Luck(draw.name, uniform=draw.spin())
+    return Luck(draw.name, exponentials=draw.exponentials(wide))
 
 
 def wheel_slices(logits: Tensor, n: int = 20) -> tuple[Slice, ...]:
