@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .generation import fork as fork
     from .generation import generate as generate
     from .generation import stream as stream
+    from .grid import Grid as Grid
     from .models import load as load
     from .params import SamplingParams as SamplingParams
     from .results import Generation as Generation
@@ -27,6 +28,7 @@ __version__ = "0.1.0"
 _MODULES = {
     "Chain": "chain",
     "Generation": "results",
+    "Grid": "grid",
     "Ledger": "chain",
     "MinP": "stages",
     "SamplingParams": "params",

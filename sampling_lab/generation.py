@@ -137,6 +137,11 @@ class Run(Iterator[Step]):
         return self._matcher.push(self._decoder.flush()) + self._matcher.flush()
 
     @property
+    def ids(self) -> tuple[int, ...]:
+        """The whole prefix so far: the prompt's ids and the new ones."""
+        return tuple(self._ids)
+
+    @property
     def generation(self) -> Generation:
         """What there is so far, with `finish_reason` "cancelled" before the end."""
         text = "".join(step.text for step in self._steps)

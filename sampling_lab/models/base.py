@@ -180,12 +180,33 @@ class Model(ABC):
         return self._remembered[ids].clone()
 
     def logits_batch(self, rows: Sequence[Sequence[int]]) -> Tensor:
-        """Return logits, shape (B, V), for B prefixes; each row as if alone."""
-        return torch.stack([self.logits(row) for row in rows])  # (B, V)
+        """Return logits, shape (B, V), for B prefixes; each row as if alone.
+
+        A format that can runs the new rows together in one pass; they are
+        remembered, so `logits` of any of them afterwards runs none.
+        """
+        checked = [self.check_ids(row) for row in rows]
+        found = {ids: self._remembered.get(ids) for ids in checked}
+        missing = [ids for ids, logits in found.items() if logits is None]
+        together = self._forward_together(missing) if len(missing) > 1 else None
+        for ids, logits in zip(missing, together or (), strict=False):
+            found[ids] = logits
+            self._remember(ids, logits)
+        alone = (
+            self.logits(ids) if found[ids] is None else found[ids] for ids in checked
+        )
+        return torch.stack(list(alone))  # (B, V)
 
     @abstractmethod
     def _forward(self, ids: tuple[int, ...]) -> Tensor:
         """Compute the logits, shape (V,), after a checked prefix."""
+
+    def _forward_together(self, rows: Sequence[tuple[int, ...]]) -> list[Tensor] | None:
+        """Compute the logits after several different prefixes in one pass.
+
+        None where the format, or these prefixes, allow only one after the other.
+        """
+        return None
 
     def reset(self) -> None:
         """Forget every remembered logit and cache, as after a change of weights."""
@@ -321,7 +342,7 @@ class CachedModel(Model):
         self._clear()
 
     def _forward(self, ids: tuple[int, ...]) -> Tensor:
-        shared = min(_common_prefix(self._path, ids), len(ids) - 1)
+        shared = min(common_prefix(self._path, ids), len(ids) - 1)
         if shared < len(self._path) and not (shared and self._truncate(shared)):
             self._drop_path()
             shared = 0
@@ -334,7 +355,8 @@ class CachedModel(Model):
         return logits
 
 
-def _common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
+def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
+    """Return how many ids two rows share from their beginning."""
     length = min(len(a), len(b))
     if a[:length] == b[:length]:
         return length

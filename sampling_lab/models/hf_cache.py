@@ -38,6 +38,16 @@ class GrowingLayer(DynamicLayer):
         self.values = _appended(self.values, value_states, self._value_room)
         return self.keys, self.values
 
+    def batch_repeat_interleave(self, repeats: int) -> None:
+        """Repeat every row."""
+        super().batch_repeat_interleave(repeats)
+        self._key_room, self._value_room = self.keys, self.values
+
+    def batch_select_indices(self, indices: Tensor) -> None:
+        """Keep the rows of these indices, in their order."""
+        super().batch_select_indices(indices)
+        self._key_room, self._value_room = self.keys, self.values
+
 
 def _room_for(held: Tensor, new: Tensor, room: Tensor) -> Tensor:
     """Return the room, or one of twice the size with the old content in front."""
@@ -73,10 +83,14 @@ def crop(cache: DynamicCache, length: int) -> bool:
     Only layers that keep every position can: a sliding window or a recurrent state
     has forgotten what it would have to go back to.
     """
-    plain = all(type(layer) in (GrowingLayer, DynamicLayer) for layer in cache.layers)
-    if plain:
+    if is_plain(cache):
         cache.crop(length - cache.get_seq_length())
-    return plain
+    return is_plain(cache)
+
+
+def is_plain(cache: DynamicCache) -> bool:
+    """Tell whether every layer keeps every position, and nothing else."""
+    return all(type(layer) in (GrowingLayer, DynamicLayer) for layer in cache.layers)
 
 
 def is_recurrent(cache: DynamicCache) -> bool:

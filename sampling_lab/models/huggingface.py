@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 from ..errors import CheckpointError
 from . import hf_cache
 from .base import CachedModel, Message, ModelCard, Tokenizer
+from .hf_batch import RowCache
 from .hf_load import find_directory, load_module
 from .hf_quiet import quiet
 from .hf_tokenizer import HfTokenizer, load_tokenizer
@@ -21,7 +23,12 @@ from .hf_weights import weight_files
 from .placement import find_device, find_dtype
 
 if TYPE_CHECKING:
-    from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import (
+        DynamicCache,
+        GenerationConfig,
+        PreTrainedModel,
+        PreTrainedTokenizerBase,
+    )
 
 _DEFAULTS = (
     "do_sample temperature top_k top_p min_p typical_p repetition_penalty".split()
@@ -63,6 +70,8 @@ class HuggingFaceModel(CachedModel):
         self._options: dict[str, Any] = {"use_cache": self._cache_name is not None}
         if "logits_to_keep" in accepted:
             self._options["logits_to_keep"] = 1
+        new_cache = partial(hf_cache.new_cache, network.config)
+        self._batch = RowCache(self._run_rows, new_cache)
         self._clear()
 
     @classmethod
@@ -104,17 +113,34 @@ class HuggingFaceModel(CachedModel):
         return self._run(new_ids)
 
     def _run(self, ids: tuple[int, ...]) -> Tensor:
-        input_ids = torch.tensor([ids], device=self.network.device)  # (1, new)
-        cache = {self._cache_name: self._cache} if self._cache_name else {}
+        return self._run_rows(torch.tensor([ids]), self._cache)[0].clone()  # (V,)
+
+    def _run_rows(self, input_ids: Tensor, cache: DynamicCache) -> Tensor:
+        """Run ids, shape (B, new), after a cache; return the last logits, (B, V)."""
+        known = {self._cache_name: cache} if self._cache_name else {}
+        input_ids = input_ids.to(self.network.device)
         with _evaluating(self._parts):
-            output = self.network(input_ids=input_ids, **cache, **self._options)
-        return output.logits[0, -1].clone()  # (V,)
+            output = self.network(input_ids=input_ids, **known, **self._options)
+        return output.logits[:, -1]
+
+    def _forward_together(self, rows: Sequence[tuple[int, ...]]) -> list[Tensor] | None:
+        if self._cache_name is None or not hf_cache.is_plain(self._cache):
+            return None
+        with torch.inference_mode():
+            computed = self._batch.logits(rows)
+        self.forward_passes += computed is not None
+        return computed
 
     def _truncate(self, length: int) -> bool:
         return self._cache_name is None or hf_cache.crop(self._cache, length)
 
     def _clear(self) -> None:
         self._cache = hf_cache.new_cache(self.network.config)
+
+    def reset(self) -> None:
+        """Forget remembered logits and both caches."""
+        super().reset()
+        self._batch.clear()
 
 
 @contextmanager
