@@ -11,12 +11,26 @@ import numpy as np
 import torch
 from torch import Tensor
 
+_LANES = 64
+"""A multiple of how many floats any processor adds up side by side."""
+
 
 def sorted_values(logits: Tensor) -> Tensor:
-    """Return logits (..., V) in ascending order, without where they came from."""
+    """Return logits (..., V) in ascending order, without where they came from.
+
+    Of a single row most of what is -inf is left out at the beginning: a multiple of
+    64 values, so that a softmax over the rest adds up in the same lanes, and to the
+    same bits, as over the whole.
+    """
     if logits.device.type != "cpu":
         return torch.sort(logits).values
-    return torch.from_numpy(np.sort(logits.numpy(), axis=-1))
+    values = logits.numpy()
+    if values.ndim > 1:
+        return torch.from_numpy(np.sort(values, axis=-1))
+    finite = values[values > -np.inf]
+    finite.sort()
+    holes = (len(values) - len(finite)) % _LANES
+    return torch.from_numpy(np.pad(finite, (holes, 0), constant_values=-np.inf))
 
 
 def kth_highest(logits: Tensor, k: int) -> Tensor:

@@ -193,7 +193,7 @@ class TopP(Stage):
         ordered = sorted_values(logits)
         mass = ordered.softmax(-1).cumsum(-1)
         count = _count_below(mass, 1 - self.p, equal=True)  # (..., 1)
-        count.clamp_(max=logits.shape[-1] - 1)
+        count.clamp_(max=ordered.shape[-1] - 1)
         least_kept = ordered.gather(-1, count)
         highest_removed = ordered.gather(-1, (count - 1).clamp(min=0))
         if not ((count > 0) & (highest_removed == least_kept)).any():
@@ -201,6 +201,7 @@ class TopP(Stage):
         # The cut goes through a tie, and torch.sort's own order of equal values,
         # which is not by id, says which of them the library removes.
         order = torch.sort(logits, descending=False).indices
+        count += logits.shape[-1] - ordered.shape[-1]
         lowest = torch.arange(logits.shape[-1], device=logits.device) < count
         removed = torch.zeros_like(lowest).scatter_(-1, order, lowest)
         return logits.masked_fill(removed, -torch.inf)

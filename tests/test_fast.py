@@ -24,6 +24,26 @@ def test_sorted_values_are_what_torch_sorts(row, dtype):
     assert torch.equal(sorted_values(logits), torch.sort(logits).values)
 
 
+@given(
+    st.integers(1, 700),
+    st.floats(0, 1),
+    st.integers(0, 2**32),
+    st.sampled_from([0.01, 3.0, 30.0]),
+    both,
+)
+def test_holes_left_out_of_a_sorted_row_change_no_bit(size, share, seed, width, dtype):
+    generator = torch.Generator().manual_seed(seed)
+    logits = (torch.randn(size, generator=generator) * width).to(dtype)
+    logits[1:][torch.rand(size - 1, generator=generator) < share] = -INF
+    whole, found = torch.sort(logits).values, sorted_values(logits)
+    assert torch.equal(found, whole[size - len(found) :])
+    assert (size - len(found)) % 64 == 0
+    assert len(found) < (logits > -INF).sum() + 64
+    probs = whole.softmax(-1)[size - len(found) :]
+    assert torch.equal(found.softmax(-1), probs)
+    assert torch.equal(found.softmax(-1).cumsum(-1), probs.cumsum(-1))
+
+
 @given(rows, both, st.data())
 def test_the_kth_highest_and_what_is_below_it(row, dtype, data):
     logits = torch.tensor(row, dtype=dtype)
