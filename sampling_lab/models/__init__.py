@@ -22,6 +22,12 @@ FORMATS = {
 }
 """Format name -> what its checkpoints look like; each is a module of this package."""
 
+_KINDS = {
+    "xslm": "json",
+    "scratch_llm": "torch",
+    "kimi_k3": "torch",
+    "huggingface": "huggingface",
+}  # format -> what its files begin as
 _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _LFS_POINTER = b"version https://git-lfs"
 
@@ -60,6 +66,9 @@ def load(
         )
     target = _find(path_or_name)
     name = format or (detect(target) if isinstance(target, Path) else "huggingface")
+    # The loader itself knows best what is wrong with a file of its own kind.
+    if isinstance(target, Path) and _kind(target) not in (_KINDS[name], None):
+        check_format(target, name)
     loader = _loader(name)
     return loader(
         target,
@@ -100,6 +109,20 @@ def _neighbours(path: Path) -> str:
     return f" ({parent} holds: {', '.join(found[:8]) or 'nothing'})"
 
 
+def check_format(path: Path, name: str) -> None:
+    """Refuse a file or directory of another format than `name`, saying which fits.
+
+    Raises:
+        CheckpointError: of another format, or of none.
+    """
+    found = detect(path)
+    if found != name:
+        raise CheckpointError(
+            f"{path} is {FORMATS[found]}, not {FORMATS[name]}; load it with "
+            f"format={found!r} or without a format"
+        )
+
+
 def detect(path: Path) -> str:
     """Return the name of the format of an existing file or directory.
 
@@ -108,8 +131,7 @@ def detect(path: Path) -> str:
     """
     if path.is_dir():
         return _detect_directory(path)
-    with path.open("rb") as file:
-        head = file.read(64)
+    head = _head(path)
     if not head:
         raise CheckpointError(f"{path} is empty (0 bytes); copy or download it again")
     if head.startswith(_LFS_POINTER):
@@ -117,16 +139,35 @@ def detect(path: Path) -> str:
             f"{path} is a Git LFS pointer of {path.stat().st_size} bytes, not the "
             "checkpoint; run `git lfs pull`"
         )
-    if head.startswith(b"GGUF"):
-        return "huggingface"
-    if head.lstrip().startswith(b"{"):
+    kind = _kind(path)
+    if kind == "json":
         return _detect_json(path)
-    if head.startswith(b"PK") or head[:1] == b"\x80":
+    if kind == "torch":
         return _detect_torch(path)
+    if kind is not None:
+        return kind
     raise CheckpointError(
         f"{path} ({path.stat().st_size} bytes, beginning {head[:12]!r}) is no "
         f"checkpoint the lab knows; it loads {'; '.join(FORMATS.values())}"
     )
+
+
+def _kind(path: Path) -> str | None:
+    """Return what a file or directory begins as, or None where no format does."""
+    head = b"GGUF" if path.is_dir() else _head(path)
+    if head.startswith(b"GGUF"):
+        return "huggingface"
+    if head.lstrip().startswith(b"{"):
+        return "json"
+    return "torch" if head.startswith((b"PK", b"\x80")) else None
+
+
+def _head(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(64)
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error}") from error
 
 
 def _detect_directory(path: Path) -> str:

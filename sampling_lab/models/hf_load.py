@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ..errors import CheckpointError
-from . import FORMATS, detect, gguf_file, hf_weights
+from . import check_format, gguf_file, hf_weights
 from .hf_quiet import first_sentence, quiet
 
 if TYPE_CHECKING:
@@ -34,25 +34,15 @@ def find_directory(
     path = Path(path_or_name)
     if path.is_dir():
         return path
-    if path.suffix == ".gguf" and path.is_file():
-        return gguf_file.converted(path, progress=sys.stderr.isatty())
     if path.is_file():
-        return _convert_or_refuse(path)
+        if path.suffix != ".gguf":
+            check_format(path, "huggingface")
+        return gguf_file.converted(path, progress=sys.stderr.isatty())
     return _download(
         str(path_or_name),
         revision=revision,
         local_files_only=local_files_only,
         allow_patterns=[*_FROM_HUB, *(["*.py"] if trust_remote_code else [])],
-    )
-
-
-def _convert_or_refuse(path: Path) -> Path:
-    found = detect(path)
-    if found == "huggingface":
-        return gguf_file.converted(path, progress=sys.stderr.isatty())
-    raise CheckpointError(
-        f"{path} is {FORMATS[found]}, not a Hugging Face checkpoint; load it with "
-        f"format={found!r} or without a format"
     )
 
 
