@@ -275,6 +275,35 @@ def test_the_stops_of_top_k_go_from_one_to_off(vocabulary):
     assert slider.max <= 121
 
 
+def test_a_value_between_two_steps_survives_the_sliders_rounding():
+    """A browser moves a slider to its nearest step and reports that as a move."""
+    explorer = make_explorer()
+    for name, value, nearest in (
+        ("top_p", 0.923, 0.92),
+        ("temperature", 0.123, 0.1),
+        ("min_p", 0.0001, 0.0),
+        ("temperature", 17.0, 3.0),
+    ):
+        turned = dial(explorer, name)
+        turned.box.value = str(value)
+        assert turned.slider.value == pytest.approx(nearest)
+        turned.slider.value = turned.slider.value + 1e-15
+        assert getattr(explorer.params, name) == value
+        assert turned.box.value == f"{value:g}"
+
+
+def test_a_move_is_not_answered_with_a_position(monkeypatch):
+    """The browser may have moved on: an answer would set its slider back."""
+    explorer = make_explorer()
+    slider = dial(explorer, "temperature").slider
+    sent = []
+    monkeypatch.setattr(slider, "send_state", lambda key=None: sent.append(key))
+    for _ in range(40):
+        slider.set_state({"value": max(0.0, slider.value - 0.05)})
+    assert explorer.params.temperature == pytest.approx(0.0)
+    assert sent == []
+
+
 def test_linear_positions_are_free_of_binary_rounding():
     scale = Linear(0.0, 3.0, 0.05)
     assert scale.value(0.05 * 3) == 0.15

@@ -170,7 +170,7 @@ def test_both_masses_add_up_to_one(vocabulary, n, seed, params):
 
 def test_the_caption_says_what_is_left():
     assert caption(toy_ledger(top_k=2)) == (
-        "kept 2 of 4 · 86.4 % of the raw mass · entropy 0.84 bits · effective count 1.8"
+        "kept 2 of 4 · 86.4 % of raw mass · 0.84 bits · effective 1.8"
     )
 
 

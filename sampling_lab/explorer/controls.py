@@ -17,6 +17,9 @@ from ..dialects import DIALECTS
 from ..errors import ParameterError
 from ..params import SamplingParams
 
+_DIGITS = 9
+"""Decimals of a slider's position that count; the rest is binary rounding."""
+
 _SEED_BITS = 16
 """A seed from the dice is short enough to be read out and typed."""
 
@@ -48,11 +51,15 @@ class Linear:
 
     def value(self, position: float) -> float | None:
         """Return the position, without the rounding of binary fractions."""
-        return None if position == self.off else round(position, 9)
+        value = round(position, _DIGITS)
+        return None if value == self.off else value
 
     def position(self, value: float | None) -> float:
-        """Return the value, or the end nearest to it."""
-        return min(max(self.off if value is None else value, self.low), self.high)
+        """Return the step nearest to a value: a slider would round it, and say so."""
+        value = self.off if value is None else value
+        steps = round((value - self.low) / self.step)
+        nearest = round(self.low + steps * self.step, _DIGITS)
+        return min(max(nearest, self.low), self.high)
 
     def slider(self) -> widgets.FloatSlider:
         """Return a slider in steps."""
@@ -115,12 +122,20 @@ class Dial(widgets.HBox):
     def show(self, value: float | None) -> None:
         """Show a value; a value between two positions keeps all its digits."""
         self._value = value
-        self.slider.value = self.scale.position(value)
+        if not self._stands_right(self.slider.value):
+            self.slider.value = self.scale.position(value)
         self.box.value = _shown(value)
 
+    def _stands_right(self, position: float) -> bool:
+        """Return whether the slider's position is that of the value.
+
+        Up to binary rounding: to correct that would send a position to the browser,
+        and a slider that a person moves on meanwhile would jump back.
+        """
+        return round(position, _DIGITS) == self.scale.position(self._value)
+
     def _slider_moved(self, change: dict[str, Any]) -> None:
-        # The slider also moves when `show` moves it: then it stands where it should.
-        if change["new"] != self.scale.position(self._value):
+        if not self._stands_right(change["new"]):  # else `show` has moved it
             self._on_change(self.scale.value(change["new"]))
 
     def _box_filled(self, change: dict[str, Any]) -> None:

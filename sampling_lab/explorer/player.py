@@ -97,13 +97,14 @@ class Player:
         if self.run is None:
             return ""
         result = self.run.generation
-        steps = len(result.steps) + (result.stop_step is not None)
+        count = len(result.token_ids)
+        steps = count + (result.stop_step is not None)
         ending = _ENDINGS.get(self.run.finish_reason or "", self._stopped)
         speed = steps / self._seconds if self._seconds else 0.0
         return " · ".join(
             [
                 ("generating" if self.is_playing else ending) or "one step at a time",
-                f"{len(result.token_ids)} tokens",
+                f"{count} token{'' if count == 1 else 's'}",
                 f"{speed:,.1f} tok/s",
                 f"{self._passes} of {steps} steps recomputed",
                 *result.notes,

@@ -136,20 +136,20 @@ def _rest(ledger: Ledger, bars: list[Bar]) -> list[Bar]:
 
 
 def caption(ledger: Ledger) -> str:
-    """Return one line of numbers: kept count and raw mass, entropy, effective count.
+    """Return one line: kept count and raw mass, entropy, effective count.
 
     >>> import torch
     >>> from sampling_lab import SamplingParams
     >>> chain = SamplingParams(top_k=2).chain()
     >>> caption(chain.ledger(torch.tensor([2.0, 1.0, 0.2, -1.0])))
-    'kept 2 of 4 · 86.4 % of the raw mass · entropy 0.84 bits · effective count 1.8'
+    'kept 2 of 4 · 86.4 % of raw mass · 0.84 bits · effective 1.8'
     """
     return " · ".join(
         [
             f"kept {ledger.kept_count:,} of {ledger.raw_logits.shape[-1]:,}",
-            f"{ledger.kept_mass * 100:.1f} % of the raw mass",
-            f"entropy {ledger.entropy:.2f} bits",
-            f"effective count {ledger.effective_count:,.1f}",
+            f"{ledger.kept_mass * 100:.1f} % of raw mass",
+            f"{ledger.entropy:.2f} bits",
+            f"effective {ledger.effective_count:,.1f}",
         ]
     )
 
