@@ -13,10 +13,12 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from .errors import LogitsError, ParameterError
+from .fast import by_rank
 
 
 @dataclass(frozen=True)
@@ -240,12 +242,19 @@ def segments(logits: Tensor) -> tuple[Tensor, Tensor]:
     Ids are in rank order, equal ones by id; ends are float64 sums of the weights
     exp(logit - highest), so the last end is the whole circumference.
     """
-    kept = (logits > -torch.inf).nonzero().squeeze(-1)  # ids, ascending
-    order = logits[kept].sort(descending=True, stable=True).indices
-    candidates = kept[order]
-    values = logits[candidates].tolist()
-    weights = [math.exp(value - values[0]) for value in values]
-    return candidates, torch.tensor(weights, dtype=torch.float64).cumsum(0)
+    logits = logits.cpu()
+    candidates = by_rank(logits)
+    values = logits[candidates].double().numpy()
+    below = values - values[0]
+    if len(below) <= _FEW:
+        weights = np.array([math.exp(value) for value in below.tolist()])
+    else:
+        weights = np.exp(below)
+    return candidates, torch.from_numpy(weights).cumsum(0)
+
+
+_FEW = 4096
+"""Up to here weights are Python's exp; its last bit may differ from NumPy's."""
 
 
 GIVEN = "given"

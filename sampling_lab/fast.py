@@ -82,6 +82,22 @@ def sorted_by(keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
     return ordered, values.gather(-1, order)
 
 
+def by_rank(logits: Tensor) -> Tensor:
+    """Return the ids of logits (V,) above -inf, highest first, equal ones by id."""
+    if logits.dtype != torch.float32 or logits.device.type != "cpu":
+        kept = (logits > -torch.inf).nonzero().squeeze(-1)  # ids, ascending
+        return kept[logits[kept].sort(descending=True, stable=True).indices]
+    values = logits.numpy()
+    ids = np.flatnonzero(values > -np.inf)
+    bits = (values[ids] + 0.0).view(np.uint32)  # -0.0 becomes 0.0
+    # A positive float's bits rise with it, a negative one's fall; turned over, the
+    # positive ones' fall too, and keep clear of the sign bit that follows them.
+    falling = np.where(bits >> np.uint32(31), bits, bits ^ np.uint32(0x7FFFFFFF))
+    packed = (falling.astype(np.uint64) << np.uint64(32)) | ids.astype(np.uint64)
+    packed.sort()
+    return torch.from_numpy((packed & np.uint64(0xFFFFFFFF)).astype(np.int64))
+
+
 def _pack(keys: np.ndarray, values: np.ndarray) -> np.ndarray:
     """Put each key's bits above its value's: for floats >= 0 they sort as numbers."""
     high = (keys + 0.0).view(np.uint32).astype(np.uint64)  # -0.0 becomes 0.0

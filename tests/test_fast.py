@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sampling_lab.fast import (
+    by_rank,
     count_from,
     is_below,
     keep_from,
@@ -96,3 +97,27 @@ def test_zero_and_minus_zero_are_equal_keys():
     keys[1] = -0.0
     values = torch.tensor([1.0, 1.0, 1.0])
     assert sorted_by(keys, values)[0].tolist() == [0.0, 0.0, 0.0]
+
+
+@given(rows, both)
+def test_by_rank_is_a_stable_sort_of_what_is_possible(row, dtype):
+    ids = [i for i in range(len(row)) if row[i] > -INF]
+    expected = sorted(ids, key=lambda i: -row[i])
+    assert by_rank(torch.tensor(row, dtype=dtype)).tolist() == expected
+
+
+@pytest.mark.parametrize("kind", ["plain", "ties", "bf16", "flat", "holes", "steep"])
+def test_by_rank_over_a_vocabulary(kind):
+    logits = adversarial(50_304, kind)
+    order = torch.sort(logits, descending=True, stable=True).indices
+    assert torch.equal(by_rank(logits), order[: int((logits > -INF).sum())])
+
+
+def test_zero_and_minus_zero_are_equal_ranks():
+    assert by_rank(torch.tensor([-0.0, 0.0, -0.0, 1.0, -1.0])).tolist() == [
+        3,
+        0,
+        1,
+        2,
+        4,
+    ]
