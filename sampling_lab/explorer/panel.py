@@ -1,34 +1,31 @@
-"""What every panel has: controls beside a picture, a caption, a status line."""
+"""What every panel has: controls beside a picture with its caption."""
 
 from __future__ import annotations
 
 import html
-import inspect
-import warnings
 from abc import abstractmethod
 from base64 import b64encode
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 import ipywidgets as widgets
-from ipywidgets import Button
 
 from ..chain import Ledger
-from ..errors import SamplingLabError
 from ..params import SamplingParams
 from ..plots import caption
 from ..plots._labels import Tokens
+from .board import Board, button, group, line
 from .canvas import DistributionCanvas, View
 from .controls import Controls
-from .pacing import Home, Pacer
-from .style import STYLE
+from .pacing import Pacer
+
+__all__ = ["BETWEEN_PICTURES", "Panel", "button", "group", "line"]
 
 BETWEEN_PICTURES = 0.012
 """Seconds left to everything else between two pictures."""
 
 
-class Panel(widgets.VBox):
+class Panel(Board):
     """Controls on the left, the distribution on the right, the rest below.
 
     A subclass says what there is to see (`view`); the panel draws it after any
@@ -43,22 +40,16 @@ class Panel(widgets.VBox):
         picture: the image widget.
         title: the line above it: what is shown.
         caption: the line of numbers under it.
-        status: the last line; errors are red.
-        home: the event loop all work is done on.
         refresh: ask it for a new picture.
     """
 
     def __init__(self, params: SamplingParams, vocab_size: int) -> None:
         super().__init__()
-        self.home = Home()
         self.refresh = Pacer(self.home, self._refresh, BETWEEN_PICTURES)
         self.controls = Controls(params, vocab_size)
         self.canvas = DistributionCanvas()
         self.picture = _picture(self.canvas)
         self.title, self.caption = line("title"), line("caption")
-        self.status = line("status")
-        self._troubles: dict[str, str] = {}
-        self._warnings: tuple[str, ...] = ()
         self.controls.observe(self._params_changed, "params")
         self.controls.observe(self._problem_changed, "problem")
 
@@ -74,12 +65,7 @@ class Panel(widgets.VBox):
         left = group(widgets.VBox, "left", [*inputs, self.controls, *limits])
         right = group(widgets.VBox, "right", [self.title, self.picture, self.caption])
         middle = group(widgets.HBox, "middle", [left, right])
-        self.children = [widgets.HTML(STYLE), *head, middle, *below, self.status]
-        self.add_class("sampling-lab")
-
-    def __repr__(self) -> str:
-        """Return one line; it stands where no widget can."""
-        return f"{type(self).__name__}({self._subject()})"
+        self.lay_out(*head, middle, *below)
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         """Add the picture, for pages that show a saved notebook without a kernel."""
@@ -103,14 +89,6 @@ class Panel(widgets.VBox):
     def view(self) -> View:
         """Return what there is to see now."""
 
-    @abstractmethod
-    def _subject(self) -> str:
-        """Return what the panel is about, for its repr."""
-
-    @abstractmethod
-    def _status(self) -> str:
-        """Return the status line while nothing is wrong."""
-
     def preview(self, ledger: Ledger, tokens: Tokens, title: str) -> View:
         """Return a view of a first token, with the one that the seed draws."""
         if self.params.seed is None:
@@ -128,41 +106,9 @@ class Panel(widgets.VBox):
         self.title.value = html.escape(view.title)
         self.caption.value = html.escape(caption(view.ledger))
 
-    def guard(self, action: Callable[[], None], what: str = "view") -> bool:
-        """Do something, show its error and warnings; return whether it went well.
-
-        A widget's handler has no caller who could see an exception.
-
-        Args:
-            action: what to do.
-            what: errors of one kind stay until this kind of action goes well.
-        """
-        trouble = ""
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            try:
-                action()
-            except SamplingLabError as error:
-                trouble = str(error)
-            except Exception as error:
-                trouble = f"{type(error).__name__}: {error}"
-        self._troubles[what] = trouble
-        self._warnings = tuple(str(warning.message) for warning in caught)
-        self.show_status()
-        return not trouble
-
-    def forget_trouble(self, what: str) -> None:
-        """Drop the error of one kind of action: what caused it has changed."""
-        self._troubles.pop(what, None)
-
-    def show_status(self) -> None:
-        """Show the first error there is, or else the status and any warnings."""
-        errors = [self.controls.problem, *self._troubles.values()]
-        if error := next(filter(None, errors), ""):
-            self.status.value = f'<span role="alert">{html.escape(error)}</span>'
-        else:
-            lines = [self._status(), *self._warnings]
-            self.status.value = html.escape(" · ".join(filter(None, lines)))
+    def problems(self) -> list[str]:
+        """Return what is wrong now; an input that was refused comes first."""
+        return [self.controls.problem, *super().problems()]
 
     def draw_first(self) -> None:
         """Draw without waiting for the loop: a saved notebook keeps this picture."""
@@ -179,35 +125,6 @@ class Panel(widgets.VBox):
 
     def _problem_changed(self, change: dict[str, Any]) -> None:
         self.show_status()
-
-
-def button(home: Home, action: Callable[[], None], label: str, icon: str) -> Button:
-    """Return a button whose action is done on the panel's own loop."""
-    made = widgets.Button(
-        description=label, icon=icon, tooltip=inspect.getdoc(action).splitlines()[0]
-    )
-    made.on_click(partial(_clicked, home, action))
-    return made
-
-
-def _clicked(home: Home, action: Callable[[], None], button: widgets.Button) -> None:
-    home.post(action)
-
-
-def group(
-    box: type[widgets.Box], name: str, children: Sequence[widgets.Widget]
-) -> widgets.Box:
-    """Return a box of widgets with its own name for `style`."""
-    made = box(list(children))
-    made.add_class(f"sampling-lab-{name}")
-    return made
-
-
-def line(name: str, value: str = "") -> widgets.HTML:
-    """Return a line of HTML with its own name for `style`."""
-    made = widgets.HTML(value)
-    made.add_class(f"sampling-lab-{name}")
-    return made
 
 
 def _picture(canvas: DistributionCanvas) -> widgets.Image:

@@ -17,8 +17,9 @@ from ..draws import Draw
 from ..errors import ParameterError
 from ..params import SamplingParams
 from ..text import visible
+from .board import button, group, line
 from .canvas import View
-from .panel import Panel, button, group, line
+from .panel import Panel
 
 WORDS = {"warm": 2.0, "hot": 1.0, "blue": 0.2, "run": -1.0}
 """The words to begin with, where none are given."""

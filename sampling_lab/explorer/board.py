@@ -1,0 +1,118 @@
+"""What every widget of the lab has: a loop of its own, a guard, a status line."""
+
+from __future__ import annotations
+
+import html
+import inspect
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import ipywidgets as widgets
+from ipywidgets import Button
+
+from ..errors import SamplingLabError
+from .pacing import Home
+from .style import STYLE
+
+
+class Board(widgets.VBox):
+    """Widgets above a status line, which also tells what went wrong.
+
+    Attributes:
+        home: the event loop all work is done on.
+        status: the last line; errors are red.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.home = Home()
+        self.status = line("status")
+        self._troubles: dict[str, str] = {}
+        self._warnings: tuple[str, ...] = ()
+
+    def lay_out(self, *parts: widgets.Widget) -> None:
+        """Put widgets one below the other, over the status line."""
+        self.children = [widgets.HTML(STYLE), *parts, self.status]
+        self.add_class("sampling-lab")
+
+    def __repr__(self) -> str:
+        """Return one line; it stands where no widget can."""
+        return f"{type(self).__name__}({self._subject()})"
+
+    @abstractmethod
+    def _subject(self) -> str:
+        """Return what this is about, for its repr."""
+
+    @abstractmethod
+    def _status(self) -> str:
+        """Return the status line while nothing is wrong."""
+
+    def guard(self, action: Callable[[], None], what: str = "view") -> bool:
+        """Do something, show its error and warnings; return whether it went well.
+
+        A widget's handler has no caller who could see an exception.
+
+        Args:
+            action: what to do.
+            what: errors of one kind stay until this kind of action goes well.
+        """
+        trouble = ""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                action()
+            except SamplingLabError as error:
+                trouble = str(error)
+            except Exception as error:
+                trouble = f"{type(error).__name__}: {error}"
+        self._troubles[what] = trouble
+        self._warnings = tuple(str(warning.message) for warning in caught)
+        self.show_status()
+        return not trouble
+
+    def forget_trouble(self, what: str) -> None:
+        """Drop the error of one kind of action: what caused it has changed."""
+        self._troubles.pop(what, None)
+
+    def problems(self) -> list[str]:
+        """Return what is wrong now, most pressing first; "" is nothing."""
+        return list(self._troubles.values())
+
+    def show_status(self) -> None:
+        """Show the first error there is, or else the status and any warnings."""
+        if error := next(filter(None, self.problems()), ""):
+            self.status.value = f'<span role="alert">{html.escape(error)}</span>'
+        else:
+            lines = [self._status(), *self._warnings]
+            self.status.value = html.escape(" · ".join(filter(None, lines)))
+
+
+def button(home: Home, action: Callable[[], None], label: str, icon: str) -> Button:
+    """Return a button whose action is done on the board's own loop."""
+    made = widgets.Button(
+        description=label, icon=icon, tooltip=inspect.getdoc(action).splitlines()[0]
+    )
+    made.on_click(partial(_clicked, home, action))
+    return made
+
+
+def _clicked(home: Home, action: Callable[[], None], button: widgets.Button) -> None:
+    home.post(action)
+
+
+def group(
+    box: type[widgets.Box], name: str, children: Sequence[widgets.Widget]
+) -> widgets.Box:
+    """Return a box of widgets with its own name for `style`."""
+    made = box(list(children))
+    made.add_class(f"sampling-lab-{name}")
+    return made
+
+
+def line(name: str, value: str = "") -> widgets.HTML:
+    """Return a line of HTML with its own name for `style`."""
+    made = widgets.HTML(value)
+    made.add_class(f"sampling-lab-{name}")
+    return made
