@@ -16,7 +16,7 @@ from torch import Tensor
 
 from . import rules
 from .errors import LogitsError
-from .fast import count_from, is_below, keep_from, kth_highest, sorted_values
+from .fast import by_rank, count_from, is_below, keep_from, kth_highest, sorted_values
 
 _REACHED = 1e-6
 """A cumulative mass this close below p counts as p: float32 cannot tell better."""
@@ -269,7 +269,10 @@ def ranks(logits: Tensor) -> Tensor:
     >>> ranks(torch.tensor([1.0, 3.0, 3.0])).tolist()
     [3, 1, 2]
     """
-    order = torch.sort(logits, descending=True, stable=True).indices
+    if logits.dim() == 1:
+        order = torch.cat((by_rank(logits), (logits == -torch.inf).nonzero()[:, 0]))
+    else:
+        order = torch.sort(logits, descending=True, stable=True).indices
     places = torch.arange(1, logits.shape[-1] + 1, device=logits.device)
     return torch.empty_like(order).scatter_(-1, order, places.expand_as(order))
 

@@ -6,10 +6,12 @@ import pytest
 import torch
 from hypothesis import given
 
+from sampling_lab import SamplingParams, generate
 from sampling_lab.cuts import XTC, TopNSigma, TypicalP
 from sampling_lab.draws import coin
 from sampling_lab.errors import ParameterError
 from sampling_lab.stages import Temperature
+from tests.fakes import TableModel
 from tests.test_stages import INF, kept, logs, rows
 
 # Typical-p
@@ -125,6 +127,24 @@ def test_the_coin_is_this_on_every_machine_and_not_the_draws_number():
 
 
 COIN = 0.046103838053383805
+
+
+def test_a_generation_tosses_its_coin_at_every_step():
+    table = torch.randn(9, 9, generator=torch.Generator().manual_seed(1))
+    model = TableModel(table)
+    params = SamplingParams(seed=6, xtc_probability=0.5, xtc_threshold=0.05)
+    with_xtc = generate(model, [1, 2], params, max_new_tokens=30)
+    without = generate(model, [1, 2], SamplingParams(seed=6), max_new_tokens=30)
+    acted = 0
+    for step, plain in zip(with_xtc.steps, without.steps, strict=True):
+        (record,) = step.ledger().stages
+        assert record.stage.coin == coin(6, step.index)
+        acted += bool(record.removed.any())
+        # The coin takes nothing from the race's numbers.
+        luck = (s.drawn.exponentials(table[0]) for s in (step, plain))
+        assert torch.equal(*luck)
+    assert 5 < acted < 25
+    assert with_xtc.replay(model).same
 
 
 @pytest.mark.parametrize(

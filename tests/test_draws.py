@@ -178,6 +178,14 @@ def test_a_token_of_no_weight_is_never_drawn(method):
 
 
 @pytest.mark.parametrize("method", SAMPLERS)
+def test_over_many_seeds_a_token_of_no_weight_is_never_drawn(method):
+    logits = torch.tensor([[0.0, 1.0]]).log().repeat(1000, 1)
+    for seed, row in enumerate(logits):
+        draw = method(seed)
+        assert {draw(row).token_id for _ in range(3)} == {1}
+
+
+@pytest.mark.parametrize("method", SAMPLERS)
 def test_the_same_seed_draws_the_same_and_another_does_not(method):
     first, again, other = (letters(method(s), count=60) for s in (4, 4, 5))
     assert first == again != other

@@ -441,4 +441,6 @@ def test_odd_but_good_logits_pass(logits):
 def test_ranks_count_from_the_highest_equal_ones_by_id(row):
     ids = range(len(row))
     order = sorted(ids, key=lambda i: (-row[i], i))
-    assert ranks(torch.tensor(row)).tolist() == [order.index(i) + 1 for i in ids]
+    expected = [order.index(i) + 1 for i in ids]
+    assert ranks(torch.tensor(row)).tolist() == expected
+    assert ranks(torch.tensor([row, row]))[1].tolist() == expected
