@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .params import SamplingParams as SamplingParams
     from .results import Generation as Generation
     from .results import Step as Step
+    from .scoring import score as score
     from .stages import MinP as MinP
     from .stages import Temperature as Temperature
     from .stages import TopK as TopK
@@ -39,6 +40,7 @@ _MODULES = {
     "fork": "generation",
     "generate": "generation",
     "load": "models",
+    "score": "scoring",
     "stream": "generation",
 }
 

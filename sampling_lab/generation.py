@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -109,20 +109,15 @@ class Run(Iterator[Step]):
         reason = self._reason(is_stop)
         if reason is not None:
             text += self._held_back()
-        return Step(
+        return measured(
+            drawn,
+            ledger,
+            partial(recall, self.model, tuple(self._ids), self._chain),
             index=len(self._steps),
-            token_id=token_id,
             token_text=self.model.token_text(token_id),
             text=text,
-            raw_prob=ledger.raw_probs[token_id].item(),
-            final_prob=ledger.final_probs[token_id].item(),
-            rank=ledger.rank(token_id),
-            entropy=ledger.entropy,
-            kept_count=ledger.kept_count,
-            drawn=drawn,
             is_stop=is_stop,
             finish_reason=reason,
-            _ledger=partial(recall, self.model, tuple(self._ids), self._chain),
         )
 
     def _reason(self, is_stop: bool) -> str | None:
@@ -178,6 +173,24 @@ class Run(Iterator[Step]):
         if self.model.tokenizer is None:
             return ""
         return self.model.tokenizer.decode(self._ids[len(self._prompt_ids) :])
+
+
+def measured(
+    drawn: Drawn, ledger: Ledger, again: Callable[[], Ledger], **fields: Any
+) -> Step:
+    """Return a step with what its ledger says of its token; `again` finds that."""
+    token_id = drawn.token_id
+    return Step(
+        token_id=token_id,
+        raw_prob=ledger.raw_probs[token_id].item(),
+        final_prob=ledger.final_probs[token_id].item(),
+        rank=ledger.rank(token_id),
+        entropy=ledger.entropy,
+        kept_count=ledger.kept_count,
+        drawn=drawn,
+        _ledger=again,
+        **fields,
+    )
 
 
 def recall(model: Model, ids: tuple[int, ...], chain: Chain) -> Ledger:

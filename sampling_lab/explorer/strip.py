@@ -26,8 +26,7 @@ def chip(model: Model, token_id: int, step: Step | None = None) -> Chip:
 
     Returns:
         `id`, `text` (visible), `bytes` (hexadecimal), `breaks` (whether a line ends
-        with it); with a step also the six measures (a surprisal of None is infinite),
-        `given` and `stop`.
+        with it); with a step also the six measures (a surprisal of None is infinite).
     """
     data = model.tokenizer.token_bytes(token_id) if model.tokenizer else b""
     shown = {
@@ -47,8 +46,6 @@ def chip(model: Model, token_id: int, step: Step | None = None) -> Chip:
         "rank": step.rank,
         "entropy": step.entropy,
         "kept": step.kept_count,
-        "given": step.is_given,
-        "stop": step.is_stop,
     }
 
 
@@ -58,7 +55,10 @@ def chips(
     prompt_ids: Sequence[int] = (),
     scores: Sequence[Step | None] = (),
 ) -> list[Chip]:
-    """Return the prompt's tokens, then the steps'; only those have `step`, the index.
+    """Return the prompt's tokens, then those of the steps.
+
+    Only these have `step`, the index, and say whether they were `given` by a person
+    and whether they are a `stop` token.
 
     Args:
         model: whose tokens they are.
@@ -73,11 +73,12 @@ def chips(
 
 
 def _step_chip(model: Model, step: Step) -> Chip:
-    return {**chip(model, step.token_id, step), "step": step.index}
+    place = {"step": step.index, "given": step.is_given, "stop": step.is_stop}
+    return {**chip(model, step.token_id, step), **place}
 
 
 class TokenStrip(anywidget.AnyWidget):
-    """A listbox of tokens; a click, or the arrows and Enter, selects a step.
+    r"""A listbox of tokens; a click, or the arrows and Enter, selects a step.
 
     Its page sets all text as text, never as markup.
 
@@ -92,7 +93,7 @@ class TokenStrip(anywidget.AnyWidget):
         >>> from sampling_lab import generate, load
         >>> model = load("checkpoints/xslm/model.json")
         >>> strip = TokenStrip()
-        >>> strip.show(model, generate(model, "Q: hi\\nA: ").steps)
+        >>> strip.show(model, generate(model, "Q: hi\nA: ").steps)
         >>> strip.tokens[0]["step"], strip.selected
         (0, -1)
     """
@@ -109,6 +110,7 @@ class TokenStrip(anywidget.AnyWidget):
         super().__init__(**traits)
         self._shown: tuple[Any, ...] = ()
         self._steps: list[Step] = []
+        self.on_msg(self._asked)
 
     def show(
         self,
@@ -142,3 +144,8 @@ class TokenStrip(anywidget.AnyWidget):
         if new:
             self.send({"kind": "append", "at": len(self.tokens), "tokens": new})
             self.tokens.extend(new)  # in place: what a page that opens later asks for
+
+    def _asked(self, widget: Any, content: dict[str, Any], buffers: Any) -> None:
+        """Send everything again to a page that missed something."""
+        if content.get("kind") == "resend":
+            self.send_state("tokens")
