@@ -9,7 +9,7 @@ from .dialects import ADJUSTMENTS, CUTS, PENALTIES
 if TYPE_CHECKING:
     from .params import SamplingParams
 
-_WORDS = {
+TEMPLATES = {
     "temperature": "temperature {:g}",
     "top_k": "top-k {}",
     "top_p": "top-p {:g}",
@@ -31,7 +31,7 @@ _WORDS = {
 
 def describe(params: SamplingParams) -> str:
     """Return what differs from neutral, and the seed where it counts."""
-    parts = [_words(params, name) for name in _WORDS if params.is_on(name)]
+    parts = [_words(params, name) for name in TEMPLATES if params.is_on(name)]
     if not params.is_greedy:
         seed = params.seed
         parts.append("a fresh seed" if seed is None else f"seed {seed}")
@@ -55,7 +55,7 @@ def notes(params: SamplingParams, vocab_size: int) -> tuple[str, ...]:
 def label(name: str) -> str:
     """Return a parameter's name as people say it."""
     plain = {"no_repeat_ngram_size": "no-repeat-ngram", "banned_token_ids": "bans"}
-    return plain.get(name) or _WORDS[name].split(" {")[0]
+    return plain.get(name) or TEMPLATES[name].split(" {")[0]
 
 
 def _on_greed(params: SamplingParams) -> list[str]:
@@ -100,4 +100,4 @@ def _words(params: SamplingParams, name: str) -> str:
         value = " ".join(map(str, value))
     elif name == "penalize_prompt":
         value = "yes" if value else "no"
-    return _WORDS[name].format(value, xtc_threshold=params.xtc_threshold)
+    return TEMPLATES[name].format(value, xtc_threshold=params.xtc_threshold)
