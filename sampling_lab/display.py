@@ -41,8 +41,10 @@ def tokens_html(steps: Iterable[Step], before: str = "") -> str:
     The shade is a translucent orange, so the page's own text colour stays legible
     on it in light and dark themes; its depth is surprisal up to 10 bits.
     """
-    tokens = "".join(map(_token_html, steps)) or "<i>empty</i>"
-    given = f'<span style="opacity:.65">{html.escape(before)}</span>' if before else ""
+    tokens = "<wbr>".join(map(_token_html, steps)) or "<i>empty</i>"
+    given = (
+        f'<span style="opacity:.65">{html.escape(before)}</span><wbr>' if before else ""
+    )
     return (
         '<div style="white-space:pre-wrap;overflow-wrap:anywhere;line-height:1.9;'
         f'font-family:monospace;font-size:14px">{given}{tokens}</div>'

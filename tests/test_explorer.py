@@ -21,7 +21,7 @@ from sampling_lab import SamplingParams, generate
 from sampling_lab.explorer import Explorer, Toy
 from sampling_lab.explorer.canvas import DistributionCanvas, View
 from sampling_lab.explorer.controls import Controls, Counts, Linear
-from sampling_lab.explorer.pacing import Home, Pacer, interruptible
+from sampling_lab.explorer.pacing import Home, Interrupts, Pacer
 from sampling_lab.explorer.png import PaletteEncoder
 from sampling_lab.models.base import Model, ModelCard
 from sampling_lab.plots._style import CHOSEN, FINAL, INK
@@ -467,18 +467,34 @@ def test_an_interrupt_stops_a_run_within_a_token_and_leaves_the_panel_usable():
     assert len(explorer.generation.steps) == 3
 
 
-def test_interrupts_elsewhere_are_left_alone_on_other_threads():
-    seen = []
+def test_interrupts_are_heard_again_after_a_message_took_its_own_handler():
+    heard = []
+    outer = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        interrupts = Interrupts(lambda: heard.append("stop"))
+        saved = signal.signal(signal.SIGINT, signal.default_int_handler)  # a message
+        interrupts.listen()
+        signal.signal(signal.SIGINT, saved)  # its end
+        signal.raise_signal(signal.SIGINT)
+        assert heard == []
+        interrupts.listen()
+        signal.raise_signal(signal.SIGINT)
+        assert heard == ["stop"]
+        interrupts.release()
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+        interrupts.release()
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, outer)
 
-    def work():
-        with interruptible(lambda: seen.append("stop")):
-            seen.append(signal.getsignal(signal.SIGINT))
 
+def test_interrupts_are_left_alone_on_other_threads():
+    interrupts = Interrupts(lambda: None)
     before = signal.getsignal(signal.SIGINT)
-    thread = threading.Thread(target=work)
+    thread = threading.Thread(target=interrupts.listen)
     thread.start()
     thread.join()
-    assert seen == [before]
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 # Errors
@@ -549,7 +565,7 @@ def test_hostile_tokens_are_shown_literally():
     for text in HOSTILE:
         assert text not in explorer.text.value
     assert "&lt;b&gt;x&lt;/script&gt;&lt;|im_end|&gt;&amp;lt;" in re.sub(
-        r"</?span[^>]*>", "", explorer.text.value
+        r"</?(span|wbr)[^>]*>", "", explorer.text.value
     )
     assert "<b>" not in explorer.title.value
     explorer.prompt.value = "<b>x"

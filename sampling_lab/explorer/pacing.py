@@ -6,8 +6,7 @@ import asyncio
 import signal
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 
@@ -92,18 +91,36 @@ async def breathe() -> None:
     await asyncio.sleep(0.001)
 
 
-@contextmanager
-def interruptible(on_interrupt: Callable[[], None]) -> Iterator[None]:
-    """Turn an interrupt (Ctrl-C, "interrupt the kernel") into a call.
+class Interrupts:
+    """Hear interrupts (Ctrl-C, "interrupt the kernel") while a run goes on.
 
-    Between messages a kernel ignores interrupts, so the work that it does there has
-    to listen for itself.
+    A kernel ignores them between two messages, which is when a run goes on, and puts
+    its own handler in place for each message; so a run listens anew at every token.
+
+    Args:
+        on_interrupt: called instead of raising `KeyboardInterrupt`.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, lambda *_: on_interrupt())
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+
+    def __init__(self, on_interrupt: Callable[[], None]) -> None:
+        self._handler = lambda *_: on_interrupt()
+        self._before: Any = None
+
+    def listen(self) -> None:
+        """Begin to listen, or make sure of it; only the main thread can."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        before = signal.signal(signal.SIGINT, self._handler)
+        # A message's own handler will be gone by the time this one is taken away.
+        if before is not self._handler and self._before in (None, _RAISE):
+            self._before = before
+
+    def release(self) -> None:
+        """Put back the handler that was there before, if this one still is."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        if signal.getsignal(signal.SIGINT) is self._handler:
+            signal.signal(signal.SIGINT, self._before or _RAISE)
+        self._before = None
+
+
+_RAISE = signal.default_int_handler

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ..generation import Run
 from ..models.base import Model
 from ..results import Step
-from .pacing import Home, breathe, interruptible
+from .pacing import Home, Interrupts, breathe
 
 _ENDINGS = {
     "stop": "the model ended it",
@@ -41,6 +41,7 @@ class Player:
     ) -> None:
         self._model, self._home = model, home
         self._guard, self._on_change = guard, on_change
+        self._interrupts = Interrupts(self.stop)
         self.is_playing, self._clock = False, 0.0
         self.clear()
 
@@ -80,8 +81,7 @@ class Player:
             return
         if not self.is_playing:
             self._clock = time.perf_counter()
-        with interruptible(self.stop):
-            step = next(run, None)
+        step = next(run, None)
         if run is self.run:  # it may have been cleared by a handler meanwhile
             self.step = step or self.step
             self._seconds += self._lap()
@@ -120,6 +120,7 @@ class Player:
 
     def _goes_on(self) -> bool:
         """Draw a token, and return whether there is one more to draw."""
+        self._interrupts.listen()
         if self._stopped is not None or not self.is_open:
             return False
         if not self._guard(self.advance):
@@ -133,4 +134,6 @@ class Player:
 
     def _set_playing(self, playing: bool) -> None:
         self.is_playing, self._clock = playing, time.perf_counter()
+        if not playing:
+            self._interrupts.release()
         self._on_change()
