@@ -50,7 +50,7 @@ class TypicalP(Stage):
         ordered, nearest_first = sorted_by(distance, logits)
         mass = nearest_first.softmax(-1).cumsum(-1)
         last = (mass < self.p).sum(-1, keepdim=True)
-        return distance, ordered.gather(-1, last.clamp(max=logits.shape[-1] - 1))
+        return distance, ordered.gather(-1, last.clamp(max=ordered.shape[-1] - 1))
 
 
 @dataclass(frozen=True)

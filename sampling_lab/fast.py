@@ -66,20 +66,26 @@ def is_below(values: Tensor, bound: Tensor) -> Tensor:
     return torch.from_numpy(values.numpy() < bound.numpy())
 
 
-def sorted_by(keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-    """Return keys (..., V) >= 0 in ascending order, and the values that go with them.
+def sorted_by(keys: Tensor, logits: Tensor) -> tuple[Tensor, Tensor]:
+    """Return keys (..., V) >= 0 in ascending order, and the logits that go with them.
 
-    The order among equal keys is that of `torch.sort`.
+    The order among equal keys is that of `torch.sort`. A key of inf goes with a logit
+    of -inf; of a single row most of them are left out at the end, as `sorted_values`
+    does at the beginning, and to the same bits.
     """
     if keys.dim() == 1 and keys.dtype == torch.float32 and keys.device.type == "cpu":
-        packed = _pack(keys.numpy(), values.numpy())
+        finite = keys.numpy() < np.inf
+        packed = _pack(keys.numpy()[finite], logits.numpy()[finite])
         packed.sort()
         ordered, gone_with = _unpack(packed)
         tied = ordered[1:] == ordered[:-1]
         if np.array_equal(gone_with[1:][tied], gone_with[:-1][tied]):
+            rest = (0, min(-len(ordered) % _LANES, len(finite) - len(ordered)))
+            ordered = np.pad(ordered, rest, constant_values=np.inf)
+            gone_with = np.pad(gone_with, rest, constant_values=-np.inf)
             return torch.from_numpy(ordered), torch.from_numpy(gone_with)
     ordered, order = torch.sort(keys)
-    return ordered, values.gather(-1, order)
+    return ordered, logits.gather(-1, order)
 
 
 def by_rank(logits: Tensor) -> Tensor:

@@ -70,26 +70,39 @@ def test_the_value_just_below_is_cut(least):
     assert torch.equal(keep_from(logits, least), expected)
 
 
-@given(rows, st.integers(0, 2**32))
-def test_sorted_by_is_sort_and_gather(row, seed):
+def check_sorted_by(keys, logits):
+    """Compare with a sort and a gather, and the probabilities along the order."""
+    whole, order = torch.sort(keys)
+    ordered, found = sorted_by(keys, logits)
+    size = len(ordered)
+    assert torch.equal(ordered, whole[:size])
+    assert torch.equal(found, logits[order][:size])
+    assert (whole[size:] == INF).all()
+    expected = logits[order].softmax(-1)
+    assert torch.equal(found.softmax(-1), expected[:size])
+    assert torch.equal(found.softmax(-1).cumsum(-1), expected.cumsum(-1)[:size])
+
+
+@given(
+    st.integers(1, 300),
+    st.floats(0, 1),
+    st.integers(0, 2**32),
+    st.sampled_from([0, 1, 7]),
+)
+def test_sorted_by_is_sort_and_gather(size, share, seed, decimals):
     generator = torch.Generator().manual_seed(seed)
-    keys = torch.tensor(row).abs()
-    values = torch.randn(len(row), generator=generator).round(decimals=seed % 3)
-    ordered, order = torch.sort(keys)
-    keys_found, values_found = sorted_by(keys, values)
-    assert torch.equal(keys_found, ordered)
-    assert torch.equal(values_found, values[order])
+    keys = torch.randn(size, generator=generator).abs().round(decimals=decimals)
+    logits = torch.randn(size, generator=generator).round(decimals=decimals)
+    gone = torch.rand(size, generator=generator) < share
+    gone[0] = False
+    check_sorted_by(keys.masked_fill(gone, INF), logits.masked_fill(gone, -INF))
 
 
 @pytest.mark.parametrize("kind", ["plain", "ties", "bf16", "flat", "holes", "steep"])
 @pytest.mark.parametrize("size", [1025, 50_304])
 def test_sorted_by_over_a_vocabulary(kind, size):
-    values = adversarial(size, kind)
-    keys = (-values.log_softmax(-1) - 3.0).abs()
-    ordered, order = torch.sort(keys)
-    keys_found, values_found = sorted_by(keys, values)
-    assert torch.equal(keys_found, ordered)
-    assert torch.equal(values_found, values[order])
+    logits = adversarial(size, kind)
+    check_sorted_by((-logits.log_softmax(-1) - 3.0).abs(), logits)
 
 
 def test_zero_and_minus_zero_are_equal_keys():
