@@ -1,0 +1,294 @@
+"""Compare: settings and seeds side by side, the first difference marked in each."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from functools import partial
+from itertools import chain as joined
+from pathlib import Path
+from typing import Any
+
+import ipywidgets as widgets
+
+from ..errors import ParameterError
+from ..grid import Cell, Grid
+from ..models import load
+from ..models.base import Model
+from ..params import SamplingParams
+from ..typed import parse_lines, parse_seeds, setting_words
+from .board import Board, button, group, line
+from .compare_html import STYLE, answer_names, answers_html, table_html
+from .controls import label
+from .inputs import count_box, example_prompt, prompt_box, typed_prompt
+from .pacing import Pacer
+from .player import Player
+
+SETTINGS = (SamplingParams(temperature=0.7, top_p=0.9), SamplingParams(temperature=1.5))
+"""The settings to begin with, where none are given."""
+
+MOST_RUNS = 64
+"""More cells than this neither fit a page nor a batch."""
+
+BETWEEN_TABLES = 0.15
+"""Seconds between two tables of a stream; more would hold the tokens up."""
+
+
+class GridPlayer(Player):
+    """A player that advances all runs of a grid together."""
+
+    run: Grid | None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether any run can go on."""
+        return any(run.finish_reason is None for run in self._runs())
+
+    def status(self) -> str:
+        """Return how the runs went so far: tokens, speed, and how they were run."""
+        if self.run is None:
+            return ""
+        counts = [len(run.generation.all_steps) for run in self._runs()]
+        total, rows = sum(counts), len(counts)
+        together = self._passes <= max(counts)
+        speed = total / self._seconds if self._seconds else 0.0
+        passes = f"{self._passes:,} forward pass{'' if self._passes == 1 else 'es'}"
+        return " · ".join(
+            [
+                "generating" if self.is_playing else self._stopped or "all have ended",
+                f"{total:,} token{'' if total == 1 else 's'}",
+                f"{speed:,.1f} tok/s",
+                f"{rows} rows in one batch" if together else "one row after another",
+                passes,
+            ]
+        )
+
+    def _runs(self) -> list[Any]:
+        return list(joined.from_iterable(self.run.runs if self.run else ()))
+
+
+class Compare(Board):
+    r"""A grid of runs over one prompt: a row per setting, a column per seed.
+
+    All runs advance together, a token at a time, each as it would alone.
+
+    Args:
+        model: a model, or what `load` takes.
+        prompt: the text to begin with; None is an example that fits the model.
+        settings: the rows; their own seeds are not used. They are typed in words of
+            six digits, and what is typed is what runs.
+        seeds: the columns.
+        max_new_tokens: None is the model's own default.
+
+    Attributes:
+        model: the loaded model.
+        prompt: the text box.
+        settings: the text box with a setting in each line; see `parse_settings`.
+        seeds: the text box with the seeds, such as "1 2 3" or "1-6".
+        max_new_tokens: the number box.
+        reference: the dropdown whose value is the row and the column of the run
+            that the others are held beside.
+        table: the runs, as HTML.
+        answers: the distinct texts and how often each came, as HTML.
+        player: advances the grid.
+
+    Example:
+        >>> compare = Compare("checkpoints/xslm/model.json", prompt="Q: hi\nA: ")
+        >>> compare.settings.value = "greedy\ntemperature 3"
+        >>> compare.compare()
+        >>> compare.grid.answers()
+        {'hello.': 3, 'heis blue.': 1, ':�arg can run.': 1, 'hehelo.': 1}
+    """
+
+    player: GridPlayer | None = None
+
+    def __init__(
+        self,
+        model: Model | str | Path,
+        *,
+        prompt: str | None = None,
+        settings: Sequence[SamplingParams] = SETTINGS,
+        seeds: Sequence[int] = (1, 2, 3),
+        max_new_tokens: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.model = model if isinstance(model, Model) else load(model)
+        prompt = example_prompt(self.model) if prompt is None else prompt
+        self.prompt = prompt_box(prompt, rows=2)
+        self.settings = _settings_box("\n".join(map(setting_words, settings)))
+        self.seeds = _text_box(" ".join(map(str, seeds)), "Such as 1 2 3, or 1-6")
+        limit = max_new_tokens or self.model.card.default_max_new_tokens
+        self.max_new_tokens = count_box(limit)
+        self.reference = _dropdown("The run that the others are held beside")
+        self.table, self.answers = line("table"), line("answers-box")
+        self.refresh = Pacer(self.home, self._refresh, BETWEEN_TABLES)
+        self.player = GridPlayer(
+            self.model, self.home, partial(self.guard, what="run"), self._played
+        )
+        self._titles: list[str] = []
+        self._seeds: list[int] = []
+        self._arrange()
+        self.reference.observe(self._reference_chosen, "value")
+        self._played()
+        self._refresh()
+
+    @property
+    def grid(self) -> Grid | None:
+        """The grid under way or the last one; None before the first."""
+        return self.player.run
+
+    def cells(self) -> list[list[Cell]]:
+        """Return the runs so far beside the reference; nothing before the first."""
+        return self.grid.cells(self.reference.value) if self.grid else []
+
+    def compare(self) -> None:
+        """Run every setting with every seed; a comparison under way ends.
+
+        In a notebook this returns at once and the tokens come in afterwards.
+        """
+        self.player.stop()
+        if self.guard(self._start, "run") and not self.player.is_playing:
+            self.player.play()  # else the loop that plays goes on with the new grid
+
+    def stop(self) -> None:
+        """End all runs after the token they are at; what there is stays."""
+        self.player.stop()
+
+    def close(self) -> None:
+        """End the runs and remove the widgets."""
+        if self.player is not None:  # else it is a half-made board's end
+            self.player.stop()
+        super().close()
+
+    def redraw(self) -> None:
+        """Show the table and the answers, at once."""
+        if self.grid is None:
+            self.table.value = (
+                "<i>Compare runs every setting with every seed, side by side.</i>"
+            )
+            self.answers.value = ""
+            return
+        # Without a tokenizer all texts are empty: there is nothing to count.
+        answers = self.grid.answers() if self.model.tokenizer else {}
+        names = answer_names(answers)
+        self.table.value = table_html(
+            self._titles, self._seeds, self.cells(), self.reference.value, names
+        )
+        self.answers.value = answers_html(answers, names) if answers else ""
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        """Add the table, for pages that show a saved notebook without a kernel."""
+        bundle = super()._repr_mimebundle_(**options)
+        data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
+        if self.grid is not None:
+            data["text/html"] = STYLE + self.table.value + self.answers.value
+        return data, metadata
+
+    def _start(self) -> None:
+        settings = parse_lines(self.settings.value)
+        seeds = parse_seeds(self.seeds.value)
+        _check_size(len(settings), len(seeds))
+        grid = Grid(
+            self.model,
+            typed_prompt(self.model, self.prompt.value),
+            settings,
+            seeds,
+            max_new_tokens=self.max_new_tokens.value,
+        )
+        self._titles, self._seeds = list(map(setting_words, settings)), seeds
+        self.player.start(grid)
+        self._offer_references()
+
+    def _offer_references(self) -> None:
+        """Let each run be the reference; the one chosen stays if it is still there."""
+        before = self.reference.value
+        options = [
+            (f"{title} · seed {seed}", (row, column))
+            for row, title in enumerate(self._titles)
+            for column, seed in enumerate(self._seeds)
+        ]
+        self.reference.options = options
+        if before in dict(map(reversed, options)):
+            self.reference.value = before
+
+    def _played(self) -> None:
+        """Follow the player: a token came, or playing began or ended."""
+        self.stop_button.disabled = not self.player.is_playing
+        self.refresh.request()
+
+    def _refresh(self) -> None:
+        self.guard(self.redraw)
+
+    def _reference_chosen(self, change: dict[str, Any]) -> None:
+        self.refresh.request()
+
+    def _arrange(self) -> None:
+        self.compare_button = button(self.home, self.compare, "Compare", "play")
+        self.compare_button.button_style = "primary"
+        self.stop_button = button(self.home, self.stop, "Stop", "stop")
+        columns = [
+            widgets.VBox(
+                [_named("prompt", self.prompt), _named("settings", self.settings)]
+            ),
+            widgets.VBox(
+                [
+                    _named("seeds", self.seeds),
+                    _named("new tokens", self.max_new_tokens),
+                    _named("reference", self.reference),
+                ]
+            ),
+        ]
+        self.lay_out(
+            widgets.HTML(STYLE),
+            line("card", html.escape(self.model.card.summary())),
+            group(widgets.HBox, "asked", columns),
+            group(widgets.HBox, "buttons", [self.compare_button, self.stop_button]),
+            self.table,
+            self.answers,
+        )
+        self.add_class("sampling-lab-compare")
+
+    def _status(self) -> str:
+        return self.player.status() or "ready"
+
+    def _subject(self) -> str:
+        return self.model.card.name
+
+
+def _check_size(rows: int, columns: int) -> None:
+    if not rows:
+        raise ParameterError("settings must hold at least one line, got none")
+    if not columns:
+        raise ParameterError("seeds must hold at least one, such as 1 2 3, got none")
+    if rows * columns > MOST_RUNS:
+        raise ParameterError(
+            f"settings × seeds must be <= {MOST_RUNS} runs, got {rows} × {columns}"
+        )
+
+
+def _named(name: str, box: widgets.Widget) -> widgets.Box:
+    box.layout.flex = "1 1 auto"
+    return widgets.HBox([label(name), box])
+
+
+def _settings_box(text: str) -> widgets.Textarea:
+    return widgets.Textarea(
+        text,
+        rows=4,
+        tooltip="A setting in each line, such as: temperature 0.7, top-p 0.9",
+        layout=widgets.Layout(width="auto"),
+    )
+
+
+def _text_box(text: str, tooltip: str) -> widgets.Text:
+    return widgets.Text(
+        text, tooltip=tooltip, layout=widgets.Layout(width="auto", min_width="0")
+    )
+
+
+def _dropdown(tooltip: str) -> widgets.Dropdown:
+    return widgets.Dropdown(
+        options=[("the first run", (0, 0))],
+        tooltip=tooltip,
+        layout=widgets.Layout(width="auto", min_width="0"),
+    )
