@@ -209,6 +209,20 @@ def test_the_keyboard_reaches_everything(open_strip, model):
     assert focused(page) == -1  # one Tab leaves
 
 
+def test_plain_keys_stay_in_the_strip_and_commands_pass(open_strip, model):
+    """In a notebook's command mode x cuts a cell, and Control-S saves."""
+    page = open_strip(story(model))
+    page.evaluate(
+        "() => { window.heard = []; document.addEventListener('keydown', "
+        "(event) => heard.push(event.key)); }"
+    )
+    option(page, 5).click()
+    for key in ("x", "a", "ArrowDown", "Enter", "Shift+M", "Control+s", "Escape"):
+        page.keyboard.press(key)
+    page.get_by_label("shade").press("d")
+    assert page.evaluate("heard") == ["Control", "s"]
+
+
 def test_up_and_down_go_to_the_nearest_chip_of_the_next_line(open_strip, model):
     page = open_strip(story(model))
     option(page, 5).click()

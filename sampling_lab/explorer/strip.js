@@ -60,6 +60,10 @@ function element(tag, name, text = "") {
   return made;
 }
 
+function hasModifier(event) {
+  return event.ctrlKey || event.metaKey || event.altKey;
+}
+
 function probability(p) {
   if (p === 0) return "0";
   return p >= 0.001 ? p.toFixed(3) : p.toExponential(1);
@@ -144,7 +148,10 @@ class Strip {
     label.append(this.select);
     bar.append(label, this.legend);
     this.root = element("div", "root");
-    this.root.dataset.lmSuppressShortcuts = "true"; // the notebook's own keys
+    this.root.addEventListener("keydown", (event) => {
+      // A plain key is for the strip: in the notebook x would cut a cell.
+      if (!hasModifier(event)) event.stopPropagation();
+    });
     this.root.append(bar, this.list, this.readout);
     el.append(this.root);
     this.listener = (from) => this.draw(from);
@@ -297,7 +304,7 @@ class Strip {
   }
 
   press(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (hasModifier(event)) return;
     const last = this.chips.length - 1;
     const goals = {
       ArrowLeft: () => this.current - 1,
@@ -312,7 +319,6 @@ class Strip {
     else if (event.key in goals) this.go(Math.min(last, Math.max(0, goals[event.key]())));
     else return;
     event.preventDefault();
-    event.stopPropagation();
   }
 
   go(index) {
