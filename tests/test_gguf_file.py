@@ -77,6 +77,28 @@ def test_every_end_is_kept(tmp_path):
     assert load(path).card.stop_token_ids == (0, 1, 2)
 
 
+LLAMA3 = {
+    "rope_type": "llama3",
+    "factor": 8.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 16,
+}
+
+
+def test_positions_that_are_rescaled_stay_so(tmp_path, capfd):
+    expected = tiny.write_gguf(tmp_path / "a.gguf", rope=LLAMA3)
+    plain = tiny.write_gguf(tmp_path / "b.gguf")
+    ids = [5, 9, 33, 7, 8, 1] * 8
+    with torch.inference_mode():
+        logits = expected(input_ids=torch.tensor([ids])).logits[0, -1]
+        others = plain(input_ids=torch.tensor([ids])).logits[0, -1]
+    found = load(tmp_path / "a.gguf").logits(ids)
+    torch.testing.assert_close(found, logits, atol=1e-5, rtol=1e-5)
+    assert (found - others).abs().max() > 0.01
+    assert capfd.readouterr() == ("", "")
+
+
 def test_it_is_converted_once(gguf, monkeypatch):
     seen = conversions(monkeypatch)
     load(gguf)

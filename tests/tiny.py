@@ -118,11 +118,13 @@ def write_gguf(path: Path, **metadata: object) -> LlamaForCausalLM:
 
     Args:
         path: where to.
-        metadata: further keys of the tokenizer, or the `architecture`.
+        metadata: further keys of the tokenizer, or `architecture` or `rope`.
     """
     from gguf import GGUFWriter
 
-    network, words = llama(len(byte_level())), byte_level()
+    words, rope = byte_level(), metadata.pop("rope", {})
+    theta = {"rope_type": "default", "rope_theta": 10000.0}
+    network = llama(len(words), rope_parameters={**theta, **rope})
     config = network.config
     writer = GGUFWriter(path, str(metadata.pop("architecture", "llama")))
     writer.add_vocab_size(config.vocab_size)
@@ -138,6 +140,10 @@ def write_gguf(path: Path, **metadata: object) -> LlamaForCausalLM:
     _write_vocabulary(writer, words)
     for key, value in metadata.items():
         writer.add_uint32(f"tokenizer.ggml.{key}", value)
+    if rope:  # llama.cpp keeps how much slower each frequency turns
+        plain = llama().model.rotary_emb.inv_freq
+        factors = plain / network.model.rotary_emb.inv_freq
+        writer.add_tensor("rope_freqs.weight", factors.numpy())
     for name, weight in network.state_dict().items():
         writer.add_tensor(*_in_gguf(name, weight, config))
     writer.write_header_to_file()

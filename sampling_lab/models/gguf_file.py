@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import tempfile
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CheckpointError, MissingPackageError, SamplingLabError
-from .gguf_header import GgufHeader, read_header
+from .gguf_header import GgufHeader, read_floats, read_header
 from .hf_quiet import first_sentence, quiet
 
 SOURCE = "source.json"
@@ -32,6 +31,7 @@ _SINGLE_DIGITS = {
     "exaone",
     "minerva-7b",
 }
+_ROPE_FACTORS = "rope_freqs.weight"
 _END_KEYS = ("eos_token_id", "eot_token_id", "eom_token_id")
 
 
@@ -160,6 +160,9 @@ def _write_model(path: Path, folder: str, header: GgufHeader, made: Path) -> Non
     from .hf_weights import outline
 
     config = AutoConfig.from_pretrained(folder, gguf_file=path.name)
+    if _ROPE_FACTORS in header.tensors:
+        factors = read_floats(path, header.tensors[_ROPE_FACTORS])
+        config.rope_parameters = _stretched(config.rope_parameters, factors)
     outline(config, header.shapes, path)
     model, info = AutoModelForCausalLM.from_pretrained(
         folder,
@@ -178,6 +181,21 @@ def _write_model(path: Path, folder: str, header: GgufHeader, made: Path) -> Non
     model.save_pretrained(made)
 
 
+def _stretched(rope: dict[str, Any], factors: list[float]) -> dict[str, Any]:
+    """Return rotary settings that divide each frequency by its factor.
+
+    Llama 3 files carry the factors as a tensor, which transformers does not read. Its
+    "longrope" divides by given factors too; with factor 1 there is one set of them.
+    """
+    return rope | {
+        "rope_type": "longrope",
+        "short_factor": factors,
+        "long_factor": factors,
+        "factor": 1.0,
+        "attention_factor": 1.0,
+    }
+
+
 @contextmanager
 def _alone(path: Path) -> Iterator[str]:
     """A folder that holds only the GGUF, so that no neighbouring file is read too."""
@@ -191,11 +209,11 @@ def _explained(path: Path) -> Iterator[None]:
     """Turn whatever the library raises over a file's content into one sentence."""
     try:
         yield
-    except (SamplingLabError, OSError):
+    except SamplingLabError:
         raise
     except Exception as error:
         raise CheckpointError(
-            f"transformers cannot read {path}: {first_sentence(error)}"
+            f"{path} cannot be converted: {first_sentence(error)}"
         ) from error
 
 
@@ -207,13 +225,7 @@ def _check_complete(
     if missing:
         raise CheckpointError(f"{path} lacks the weights {', '.join(missing)}")
     unused = header.elements - sum(p.numel() for p in model.parameters())
-    if rope := header.shapes.get("rope_freqs.weight"):
-        unused -= prod(rope)
-        warnings.warn(
-            f"{path.name} rescales positions for long texts (rope_freqs.weight), which "
-            "transformers does not read from GGUF: long texts will differ",
-            stacklevel=2,
-        )
+    unused -= prod(header.shapes.get(_ROPE_FACTORS, (0,)))  # in the configuration
     if unused:
         raise CheckpointError(
             f"{path} holds {header.elements:,} weights but transformers uses "

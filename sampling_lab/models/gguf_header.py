@@ -13,7 +13,17 @@ from ..errors import CheckpointError, MissingPackageError
 
 _SCALARS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?QqdE", strict=False))
 _STRING, _ARRAY = 8, 9
+_FLOAT32 = 0  # the kind of a tensor
 _VERSIONS = (2, 3)
+
+
+@dataclass(frozen=True)
+class GgufTensor:
+    """Where a tensor lies in the file: its shape in torch's order, kind and place."""
+
+    shape: tuple[int, ...]
+    kind: int
+    start: int
 
 
 @dataclass(frozen=True)
@@ -22,11 +32,11 @@ class GgufHeader:
 
     Attributes:
         metadata: key -> number, string or bool; an array is given as its length.
-        shapes: tensor name -> shape, in torch's order.
+        tensors: name -> where it lies.
     """
 
     metadata: dict[str, Any]
-    shapes: dict[str, tuple[int, ...]]
+    tensors: dict[str, GgufTensor]
 
     @property
     def architecture(self) -> str:
@@ -37,6 +47,11 @@ class GgufHeader:
     def elements(self) -> int:
         """How many weights there are in all tensors together."""
         return sum(map(prod, self.shapes.values()))
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Tensor name -> shape."""
+        return {name: tensor.shape for name, tensor in self.tensors.items()}
 
 
 def read_header(path: Path) -> GgufHeader:
@@ -96,9 +111,13 @@ def _parse(cursor: _Cursor) -> GgufHeader:
     metadata = {cursor.string(): _value(cursor) for _ in range(key_count)}
     tensors = [_tensor(cursor) for _ in range(tensor_count)]
     start = _aligned(cursor.at, metadata.get("general.alignment", 32))
-    for name, shape, kind, offset in tensors:
-        _check_extent(name, shape, kind, start + offset, len(cursor.data))
-    return GgufHeader(metadata, {name: shape for name, shape, *_ in tensors})
+    placed = {
+        name: GgufTensor(shape, kind, start + offset)
+        for name, shape, kind, offset in tensors
+    }
+    for name, tensor in placed.items():
+        _check_extent(name, tensor, len(cursor.data))
+    return GgufHeader(metadata, placed)
 
 
 def _aligned(at: int, alignment: Any) -> int:
@@ -140,16 +159,26 @@ def _tensor(cursor: _Cursor) -> tuple[str, tuple[int, ...], int, int]:
     return name, tuple(reversed(shape)), kind, offset
 
 
-def _check_extent(
-    name: str, shape: tuple[int, ...], kind: int, start: int, size: int
-) -> None:
+def _check_extent(name: str, tensor: GgufTensor, size: int) -> None:
     try:
         from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
     except ImportError as error:
         raise MissingPackageError(
             "reading a GGUF file needs the gguf package; run `pip install gguf`"
         ) from error
-    block, width = GGML_QUANT_SIZES[GGMLQuantizationType(kind)]
-    end = start + prod(shape) // block * width
+    block, width = GGML_QUANT_SIZES[GGMLQuantizationType(tensor.kind)]
+    end = tensor.start + prod(tensor.shape) // block * width
     if end > size:
-        raise ValueError(f"tensor {name} {list(shape)} ends at byte {end} of {size}")
+        raise ValueError(
+            f"tensor {name} {list(tensor.shape)} ends at byte {end} of {size}"
+        )
+
+
+def read_floats(path: Path, tensor: GgufTensor) -> list[float]:
+    """Return the values of a small tensor that is stored as plain float32."""
+    if tensor.kind != _FLOAT32:
+        raise CheckpointError(f"{path} stores factors as kind {tensor.kind}, not F32")
+    count = prod(tensor.shape)
+    with path.open("rb") as file:
+        file.seek(tensor.start)
+        return list(struct.unpack(f"<{count}f", file.read(4 * count)))
