@@ -198,6 +198,15 @@ def test_the_chosen_bar_is_accented_and_removed_ones_are_hatched():
     assert hatches == {stage_hatch("top-k"), stage_hatch("top-p")}
 
 
+def test_the_key_explains_what_there_is():
+    keys = [
+        [text.get_text() for text in plot_distribution(**data).get_legend().texts]
+        for data in ({"ledger": toy_ledger()}, {"ledger": toy_ledger(), "chosen": 0})
+    ]
+    assert keys[0] == ["raw", "final", "removed"]
+    assert keys[1] == ["raw", "final", "chosen", "removed"]
+
+
 def test_colours_differ_in_greyscale():
     def light(color):
         red, green, blue = to_rgb(color)

@@ -41,6 +41,7 @@ def shorten(label: str, width: int) -> str:
     return f"{label[: width - 1 - tail]}…{label[len(label) - tail :]}"
 
 
+@lru_cache(maxsize=4096)
 def drawable(text: str) -> str:
     r"""Return `text` made visible, with what the font lacks as its code point.
 

@@ -184,7 +184,10 @@ def plot_distribution(
     bars = distribution_table(ledger, tokens=tokens, chosen=chosen, n=n)
     if ax is None:
         ax = new_axes(8.0, 1.7 + 0.3 * len(bars))
-    artists = DistributionArtists(ax, len(bars), limit=axis_limit(bars), **bar_options)
+    has_chosen = any(bar.chosen for bar in bars)
+    artists = DistributionArtists(
+        ax, len(bars), limit=axis_limit(bars), explain_chosen=has_chosen, **bar_options
+    )
     artists.show_raw(bars)
     artists.show_final(bars)
     ax.set_xlabel(f"probability\n{caption(ledger)}", fontsize=FONT_SIZE, color=INK)
@@ -208,6 +211,7 @@ class DistributionArtists:
         ax: the axes to draw on.
         rows: how many bars there is room for.
         limit: the end of the axis of probability.
+        explain_chosen: give the accent a place in the key.
         animated: leave drawing the artists that change to the caller.
         bar_options: for the `PolyCollection` of the final bars.
 
@@ -222,12 +226,14 @@ class DistributionArtists:
         rows: int,
         *,
         limit: float = 1.0,
+        explain_chosen: bool = True,
         animated: bool = False,
         **bar_options: Any,
     ) -> None:
         self.ax, self.rows = ax, rows
         self._animated = animated
         self._prepare_axes(limit)
+        self._add_key(explain_chosen)
         places = range(rows)
         self.labels = TextColumn(ax, 0.0, -7.0, places, animated=animated)
         self.raw_numbers = TextColumn(
@@ -302,15 +308,15 @@ class DistributionArtists:
         ax.tick_params(axis="y", length=0)
         TextColumn(ax, 1.0, _RAW_END, [-1.0], ["raw"], color=FAINT)
         TextColumn(ax, 1.0, _FINAL_END, [-1.0], ["final"])
-        self._add_legend()
 
-    def _add_legend(self) -> None:
+    def _add_key(self, explain_chosen: bool) -> None:
         keys = [
             Patch(facecolor="none", edgecolor=INK, label="raw"),
             Patch(facecolor=FINAL, label="final"),
-            Patch(facecolor=CHOSEN, label="chosen"),
             Patch(facecolor="none", edgecolor=FAINT, hatch="///", label="removed"),
         ]
+        if explain_chosen:
+            keys.insert(2, Patch(facecolor=CHOSEN, label="chosen"))
         self.ax.legend(
             handles=keys,
             ncols=len(keys),
