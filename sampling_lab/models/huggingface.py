@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from ..errors import CheckpointError
 from . import hf_cache
 from .base import CachedModel, Message, ModelCard, Tokenizer
 from .hf_batch import RowCache
+from .hf_card import make_card
 from .hf_load import find_directory, load_module
 from .hf_quiet import quiet
 from .hf_tokenizer import HfTokenizer, load_tokenizer
@@ -23,16 +23,8 @@ from .hf_weights import weight_files
 from .placement import find_device, find_dtype
 
 if TYPE_CHECKING:
-    from transformers import (
-        DynamicCache,
-        GenerationConfig,
-        PreTrainedModel,
-        PreTrainedTokenizerBase,
-    )
+    from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
 
-_DEFAULTS = (
-    "do_sample temperature top_k top_p min_p typical_p repetition_penalty".split()
-)
 _CACHE_NAMES = ("cache", "past_key_values", "cache_params")
 _TOKENIZERS = (
     "tokenizer.json",
@@ -233,34 +225,8 @@ def _build(
     files: Sequence[Path] = (),
 ) -> HuggingFaceModel:
     """Try the model on one token and write its card."""
-    config = network.config.get_text_config()
-    authors = getattr(network, "generation_config", None)
-    width = _width(network)
-    context = getattr(config, "max_position_embeddings", None)
-    card = ModelCard(
-        name=name,
-        format="huggingface",
-        parameters=sum(weight.numel() for weight in network.parameters()),
-        vocab_size=width,
-        context_length=context,
-        dtype=str(network.dtype).removeprefix("torch."),
-        device=str(network.device),
-        dialect="transformers",
-        stop_token_ids=_ends(authors, config, tokenizer, width=width),
-        bos_token_id=_begin(authors, config, tokenizer, width=width),
-        chat=bool(getattr(tokenizer, "has_chat_template", False)),
-        default_max_new_tokens=_reply_length(context),
-        defaults=_defaults(authors),
-        files=tuple(files),
-        details={"architecture": type(network).__name__},
-    )
-    _check_tokenizer(card, tokenizer)
+    card = make_card(network, tokenizer, name, files, vocab_size=_width(network))
     return HuggingFaceModel(network, tokenizer, card)
-
-
-def _reply_length(context: int | None, usual: int = 64) -> int:
-    """Return the usual length of a reply, or a quarter of a context that is short."""
-    return usual if context is None else max(1, min(usual, context // 4))
 
 
 def _width(network: PreTrainedModel) -> int:
@@ -272,36 +238,3 @@ def _width(network: PreTrainedModel) -> int:
     input_ids = torch.zeros(1, 1, dtype=torch.long, device=network.device)
     with quiet(), torch.inference_mode(), _evaluating(tuple(network.modules())):
         return network(input_ids=input_ids, use_cache=False).logits.shape[-1]
-
-
-def _ends(*sources: Any, width: int) -> tuple[int, ...]:
-    """Return every id that one of the sources calls the end, as an id or a list."""
-    found: set[int] = set()
-    for source in sources:
-        ids = getattr(source, "eos_token_id", None)
-        found.update(ids if isinstance(ids, list | tuple) else [ids])
-    return tuple(sorted(i for i in found - {None} if 0 <= i < width))
-
-
-def _begin(*sources: Any, width: int) -> int | None:
-    """Return the first beginning-of-text id that a source names."""
-    ids = (getattr(source, "bos_token_id", None) for source in sources)
-    return next((i for i in ids if isinstance(i, int) and 0 <= i < width), None)
-
-
-def _defaults(authors: GenerationConfig | None) -> dict[str, Any]:
-    """Return the author's sampling settings: to be shown, never applied unasked."""
-    values = {name: getattr(authors, name, None) for name in _DEFAULTS}
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _check_tokenizer(card: ModelCard, tokenizer: Tokenizer | None) -> None:
-    """Refuse a tokenizer whose own vocabulary is larger than the model's."""
-    # Added tokens may lie beyond the weights in honest checkpoints; no text needs them.
-    wrapped = getattr(tokenizer, "wrapped", tokenizer)
-    size = getattr(wrapped, "vocab_size", 0)
-    if size > card.vocab_size:
-        raise CheckpointError(
-            f"the tokenizer has {size:,} tokens but {card.name} knows "
-            f"{card.vocab_size:,}; give the tokenizer that it was trained with"
-        )
