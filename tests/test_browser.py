@@ -242,7 +242,8 @@ def test_a_person_opens_the_explorer_slides_generates_and_stops(lab, page, scree
     if IS_FETCHED:
         stop_in_mid_run(panel)
         slide_in_mid_run(panel)
-    panel.fill("new tokens", "24")
+    panel.fill("seed", "7")
+    panel.fill("new tokens", "20")
     panel.button("Generate").click()
     expect(panel.part("status")).to_contain_text(re.compile("reached|ended"))
     expect(panel.button("Generate")).to_be_enabled()

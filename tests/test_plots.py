@@ -25,7 +25,8 @@ from sampling_lab.plots import (
 from sampling_lab.plots._columns import TextColumn
 from sampling_lab.plots._labels import drawable, shorten, token_label
 from sampling_lab.plots._style import CHOSEN, FINAL, PAPER, stage_hatch
-from sampling_lab.plots.distribution import REST, DistributionArtists, axis_limit
+from sampling_lab.plots.bars import REST, axis_limit
+from sampling_lab.plots.distribution import DistributionArtists
 
 WORDS = ["warm", "hot", "blue", "run"]
 TOY = torch.tensor([2.0, 1.0, 0.2, -1.0])

@@ -14,12 +14,8 @@ from matplotlib.figure import Figure
 from ..chain import Ledger
 from ..plots._labels import Tokens
 from ..plots._style import CHOSEN, FAINT, FINAL, GRID, INK, PAPER
-from ..plots.distribution import (
-    Bar,
-    DistributionArtists,
-    axis_limit,
-    distribution_table,
-)
+from ..plots.bars import Bar, axis_limit, distribution_table
+from ..plots.distribution import DistributionArtists
 from .png import PaletteEncoder
 
 _POINTS_PER_INCH = 72.0

@@ -4,12 +4,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .bars import caption as caption
+    from .bars import distribution_table as distribution_table
     from .dialects import dialects_table as dialects_table
     from .dialects import distance_table as distance_table
     from .dialects import plot_dialect_distance as plot_dialect_distance
     from .dialects import plot_dialects as plot_dialects
-    from .distribution import caption as caption
-    from .distribution import distribution_table as distribution_table
     from .distribution import plot_distribution as plot_distribution
     from .luck import plot_race as plot_race
     from .luck import plot_theory as plot_theory
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from .temperature_map import plot_temperature_map as plot_temperature_map
 
 _MODULES = {
-    "caption": "distribution",
+    "caption": "bars",
     "dialects_table": "dialects",
     "distance_table": "dialects",
-    "distribution_table": "distribution",
+    "distribution_table": "bars",
     "plot_dialect_distance": "dialects",
     "plot_dialects": "dialects",
     "plot_distribution": "distribution",

@@ -22,7 +22,7 @@ from ._style import (
     quiet_frame,
 )
 from ._text import ink_on, letters_that_fit, name_ticks, write
-from .distribution import REST
+from .bars import REST
 
 _LIGHT = "#bcd9ea"
 
