@@ -40,7 +40,7 @@ lint: setup
 	@$(BIN)/ruff format --check .
 
 bench: setup fetch
-	@$(BIN)/python tests/bench.py
+	@$(BIN)/python -m tests.bench
 
 setup: $(STAMP)
 

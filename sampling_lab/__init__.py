@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .chain import Chain as Chain
     from .chain import Ledger as Ledger
+    from .engines import compare_dialects as compare_dialects
+    from .engines import run_dialects as run_dialects
     from .generation import fork as fork
     from .generation import generate as generate
     from .generation import stream as stream
@@ -37,9 +39,11 @@ _MODULES = {
     "Temperature": "stages",
     "TopK": "stages",
     "TopP": "stages",
+    "compare_dialects": "engines",
     "fork": "generation",
     "generate": "generation",
     "load": "models",
+    "run_dialects": "engines",
     "score": "scoring",
     "stream": "generation",
 }

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from sampling_lab import draws
 from sampling_lab.draws import DRAWS, Choices, Greedy, Keyed, Race
 from sampling_lab.errors import LogitsError, ParameterError
 
@@ -245,3 +246,21 @@ def test_the_dictionary_holds_what_decided(method):
     assert None not in data.values()
     assert ("uniform" in data) == (method in (Choices, Keyed))
     assert ("score" in data) == (method is Race)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 15, 16, 17, 1000, 49_152])
+def test_exponentials_have_the_bits_of_torch_and_use_as_much_luck(size):
+    for seed in range(20):
+        ours, torchs = (torch.Generator().manual_seed(seed) for _ in range(2))
+        for _ in range(2):
+            expected = torch.empty(size).exponential_(1, generator=torchs)
+            assert torch.equal(draws._exponentials(expected, ours), expected)
+        assert torch.equal(ours.get_state(), torchs.get_state())
+
+
+def test_where_torch_makes_exponentials_otherwise_it_is_asked(monkeypatch):
+    monkeypatch.setattr(draws, "_uniforms_make_exponentials", lambda: False)
+    monkeypatch.setattr(draws, "_logarithms", None)
+    ours, torchs = (torch.Generator().manual_seed(4) for _ in range(2))
+    expected = torch.empty(9).exponential_(1, generator=torchs)
+    assert torch.equal(draws._exponentials(expected, ours), expected)
