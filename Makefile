@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup fetch lab test lint bench clean
+.PHONY: help setup fetch lab test lint bench screenshots clean
 
 # Python 3.11 where there is one; set PYTHON to choose another.
 PYTHON ?= $(firstword $(foreach python,python3.11 python3,\
@@ -25,6 +25,7 @@ help:
 	@echo 'make lab     set up, fetch the default model, open the explorer in JupyterLab'
 	@echo 'make test    set up the same way; run the linter, all tests and all notebooks'
 	@echo 'make bench   print the speed figures'
+	@echo 'make screenshots  take the pictures in notebooks/images anew'
 	@echo 'make lint    check style and format'
 	@echo 'make clean   remove what make has set up; fetched models stay'
 
@@ -38,6 +39,10 @@ test: setup fetch lint
 lint: setup
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+
+# The pictures in the notebooks and the README, taken anew in a real browser.
+screenshots: setup fetch
+	@SAMPLING_LAB_SCREENSHOTS=notebooks/images $(BIN)/pytest tests/test_browser.py
 
 bench: setup fetch
 	@$(BIN)/python -m tests.bench
