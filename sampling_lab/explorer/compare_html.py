@@ -66,8 +66,7 @@ def answers_html(answers: Mapping[str, int], names: Mapping[str, str]) -> str:
         f'<tr><td class="name">{names[text]}</td><td class="bar">'
         f'<span style="width:{100 * count / total:.1f}%"></span></td>'
         f'<td class="count">{count} of {total}</td>'
-        f'<td class="answer" title="{html.escape(visible(text))}">'
-        f"{html.escape(visible(text)) or '<i>empty</i>'}</td></tr>"
+        f'<td class="answer">{_running(text)}</td></tr>'
         for text, count in list(answers.items())[:SHOWN_ANSWERS]
     )
     left = len(answers) - SHOWN_ANSWERS
@@ -85,6 +84,11 @@ def answer_names(answers: Mapping[str, int]) -> dict[str, str]:
         text: ascii_uppercase[at % letters] + (str(at // letters + 1) * (at >= letters))
         for at, text in enumerate(answers)
     }
+
+
+def _running(text: str) -> str:
+    """Return text in one line, as HTML; its spaces need no sign."""
+    return html.escape(visible(text).replace("␣", " "))
 
 
 def _row_head(title: str, first: Cell) -> str:
