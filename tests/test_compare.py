@@ -158,8 +158,8 @@ def test_any_run_can_be_the_reference_and_stays_it():
     compare = make_compare()
     compare.compare()
     labels = [label for label, _ in compare.reference.options]
-    assert labels[1] == "temperature 0.6, top-p 0.9 · seed 2"
-    assert labels[5] == "temperature 2 · seed 3"
+    assert labels[1] == "seed 2 · temperature 0.6, top-p 0.9"
+    assert labels[5] == "seed 3 · temperature 2"
     before, passes = compare.table.value, compare.model.forward_passes
     compare.reference.value = (1, 2)
     assert compare.model.forward_passes == passes
@@ -181,7 +181,7 @@ def test_equal_runs_are_said_to_be_equal_and_share_a_name():
     assert "1 distinct answer</b> in 3 runs" in compare.answers.value
     assert "3 of 3" in compare.answers.value
     assert [label for label, _ in compare.reference.options] == [
-        "temperature 0.6, top-p 0.9 · seed 4"
+        "seed 4 · temperature 0.6, top-p 0.9"
     ] * 3
     compare.reference.value = (0, 2)
     assert compare.reference.value == (0, 2)

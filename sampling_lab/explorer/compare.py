@@ -203,7 +203,7 @@ class Compare(Board):
         """Let each run be the reference; the one chosen stays if it is still there."""
         before = self.reference.value
         options = [
-            (f"{title} · seed {seed}", (row, column))
+            (f"seed {seed} · {title}", (row, column))
             for row, title in enumerate(self._titles)
             for column, seed in enumerate(self._seeds)
         ]

@@ -64,7 +64,7 @@ def answers_html(answers: Mapping[str, int], names: Mapping[str, str]) -> str:
     title = f"{len(answers)} distinct answer{'' if len(answers) == 1 else 's'}"
     rows = "".join(
         f'<tr><td class="name">{names[text]}</td><td class="bar">'
-        f'<span style="width:{100 * count / total:.1f}%"></span></td>'
+        f'<div><span style="width:{100 * count / total:.1f}%"></span></div></td>'
         f'<td class="count">{count} of {total}</td>'
         f'<td class="answer">{_running(text)}</td></tr>'
         for text, count in list(answers.items())[:SHOWN_ANSWERS]
@@ -174,7 +174,7 @@ STYLE = """<style>
   width: 132px; padding-left: 0;
 }
 .sampling-lab-grid th small {
-  display: block; margin-top: 5px; font-weight: 400; font-size: 11.5px;
+  display: block; margin-top: 5px; font-weight: 400; font-size: 12px;
   color: var(--jp-ui-font-color2, inherit);
 }
 .sampling-lab-grid td {
@@ -184,7 +184,7 @@ STYLE = """<style>
   border: 2px solid var(--jp-ui-font-color1, currentColor); padding: 5px 8px;
 }
 .sampling-lab-grid .head, .sampling-lab-grid .foot {
-  font-size: 12px; color: var(--jp-ui-font-color2, inherit);
+  font-size: 13px; color: var(--jp-ui-font-color2, inherit);
   font-variant-numeric: tabular-nums;
 }
 .sampling-lab-grid td.reference .head {
@@ -205,11 +205,11 @@ STYLE = """<style>
   padding: 1px 0; margin-right: 1px;
 }
 .sampling-lab-grid s { text-decoration: none; opacity: .4; }
-.sampling-lab-grid .shared { opacity: .58; }
+.sampling-lab-grid .shared { opacity: .68; }
 .sampling-lab-grid .shared .t { background: none; }
 .sampling-lab-grid mark {
   background: #f0932b; color: #111; font-weight: 700; border-radius: 4px;
-  padding: 1px 4px 1px 2px; margin: 0 2px 0 1px;
+  padding: 1px 4px 1px 3px; margin: 0 4px 0 3px;
   box-shadow: 0 0 0 1.5px var(--jp-ui-font-color1, currentColor);
   -webkit-box-decoration-break: clone; box-decoration-break: clone;
 }
@@ -226,9 +226,11 @@ STYLE = """<style>
 }
 .sampling-lab-answers td.name { width: 26px; padding: 1px .35em; display: table-cell; }
 .sampling-lab-answers td.bar { width: 140px; padding-left: 10px; }
+.sampling-lab-answers td.bar div {
+  background: rgba(128, 128, 128, .2); border-radius: 3px; overflow: hidden;
+}
 .sampling-lab-answers td.bar span {
-  display: block; height: 11px; border-radius: 3px; min-width: 2px;
-  background: #3b82c4;
+  display: block; height: 11px; min-width: 2px; background: #3b82c4;
 }
 .sampling-lab-answers td.count {
   width: 64px; white-space: nowrap; font-variant-numeric: tabular-nums;
