@@ -567,9 +567,9 @@ def test_hostile_tokens_are_shown_literally():
     assert "&lt;b&gt;x&lt;/script&gt;&lt;|im_end|&gt;&amp;lt;" in re.sub(
         r"</?(span|wbr)[^>]*>", "", explorer.text.value
     )
-    assert "<b>" not in explorer.title.value
     explorer.prompt.value = "<b>x"
-    assert "<b>" not in explorer.text.value + explorer.title.value
+    assert "seed 0 draws &lt;/script&gt;" in explorer.title.value
+    assert "<b>" not in explorer.text.value
 
 
 # Pictures, memory, time

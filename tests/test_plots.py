@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -195,8 +196,11 @@ def test_the_chosen_bar_is_accented_and_removed_ones_are_hatched():
     fills = [c for c in ax.collections if isinstance(c, PolyCollection)][1]
     colors = [tuple(color[:3]) for color in fills.get_facecolor()]
     assert colors == [to_rgb(CHOSEN)] + [to_rgb(FINAL)] * 3
-    hatches = {patch.get_hatch() for patch in ax.patches if patch.get_hatch()}
-    assert hatches == {stage_hatch("top-k"), stage_hatch("top-p")}
+    hatched = {patch.get_hatch(): patch.get_path() for patch in ax.patches}
+    for stage, row, raw in (("top-p", 2, 0.104), ("top-k", 3, 0.031)):
+        box = hatched[stage_hatch(stage)].get_extents()
+        assert box.x1 == pytest.approx(raw, abs=1e-3)
+        assert box.y0 < row < box.y1 and box.height < 1
 
 
 def test_the_key_explains_what_there_is():
@@ -252,11 +256,21 @@ def test_any_token_text_is_drawn_visibly_and_without_a_warning():
     assert "▶ \\frac$" in labels and "$$" in labels
 
 
-def test_what_is_drawn_covers_pixels():
-    """An outline that is left out would pass every test of texts."""
-    canvas = rendered(plot_distribution(toy_ledger(), tokens=["$$", "中", " ", "\n"]))
-    without = rendered(plot_distribution(toy_ledger(), tokens=["", "", "", ""]))
-    assert bytes(canvas.buffer_rgba()) != bytes(without.buffer_rgba())
+@pytest.mark.parametrize("text", ["7", "$$", "سلام", "␣", "⏎", "\\u4e2d"])
+def test_a_column_leaves_ink_where_it_says(text):
+    figure = Figure(figsize=(4, 2), dpi=100)
+    ax = figure.add_axes([0.5, 0, 0.5, 1], ylim=(0, 1))
+    ax.axis("off")
+    column = TextColumn(ax, 0.0, -10.0, [0.5], [text])
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    ink = np.asarray(canvas.buffer_rgba())[..., 0] < 128
+    rows, places = ink.nonzero()
+    box = column.get_window_extent()
+    assert len(places) > 5
+    assert box.x0 - 1 <= places.min() and places.max() <= box.x1 + 1
+    assert box.y0 - 1 <= 200 - rows.max() and 200 - rows.min() <= box.y1 + 2
+    assert 170 <= places.max() <= 187  # ends 10 points left of the axes
 
 
 def test_plots_draw_on_given_axes_and_leave_global_state_alone():
