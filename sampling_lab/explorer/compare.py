@@ -24,7 +24,7 @@ from .inputs import count_box, example_prompt, prompt_box, typed_prompt
 from .pacing import Pacer
 from .player import Player
 
-SETTINGS = (SamplingParams(temperature=0.7, top_p=0.9), SamplingParams(temperature=1.5))
+SETTINGS = (SamplingParams(temperature=0), SamplingParams(temperature=0.9, top_p=0.9))
 """The settings to begin with, where none are given."""
 
 MOST_RUNS = 64

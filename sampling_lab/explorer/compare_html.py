@@ -201,7 +201,7 @@ STYLE = """<style>
   line-height: 1.75; overflow-wrap: anywhere; min-height: 1.75em;
 }
 .sampling-lab-grid .t {
-  white-space: pre-wrap; background: rgba(128, 128, 128, .17); border-radius: 3px;
+  white-space: pre-wrap; background: rgba(128, 128, 128, .2); border-radius: 3px;
   padding: 1px 0; margin-right: 1px;
 }
 .sampling-lab-grid s { text-decoration: none; opacity: .4; }

@@ -1,0 +1,78 @@
+"""Compare in JupyterLab, in a real browser: two settings by three seeds, side by side.
+
+Served as in `test_browser`, which also says where the picture goes.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from tests.test_browser import (  # the fixtures are found by their names here
+    browser,
+    lab,
+    open_and_run,
+    page,
+    playwright,
+    pytestmark,
+    screenshots,
+)
+
+__all__ = ["browser", "lab", "page", "pytestmark", "screenshots"]
+
+CODE = """
+from sampling_lab import SamplingParams
+from sampling_lab.explorer import Compare
+
+settings = [SamplingParams(temperature=0), SamplingParams(temperature=4)]
+Compare("../checkpoints/xslm/model.json", settings=settings, seeds=[1, 2, 3])
+"""
+
+
+def write_notebook(page: playwright.Page, lab: str, name: str, code: str) -> None:
+    """Put a notebook with one cell among those that are served."""
+    address = urlsplit(lab)
+    cell = {"cell_type": "code", "id": "cell-00", "metadata": {}, "source": code}
+    kernel = {"name": "python3", "display_name": "Python 3 (ipykernel)"}
+    content = {
+        "cells": [{**cell, "outputs": [], "execution_count": None}],
+        "metadata": {"kernelspec": {**kernel, "language": "python"}},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    made = page.request.put(
+        f"http://{address.netloc}/api/contents/notebooks/{name}?{address.query}",
+        data={"type": "notebook", "content": content},
+    )
+    assert made.ok, made.text()
+
+
+def test_a_person_compares_two_settings_by_three_seeds(lab, page, screenshots):
+    expect = playwright.expect
+    write_notebook(page, lab, "compare.ipynb", CODE)
+    open_and_run(page, lab, "compare.ipynb")
+    board = page.locator(".sampling-lab-compare")
+    status = board.locator(".sampling-lab-status")
+    expect(status).to_have_text("ready")
+
+    # Six runs come in; the first of them is the reference.
+    board.get_by_role("button", name="Compare").click()
+    expect(status).to_contain_text("all have ended")
+    cells = board.locator(".sampling-lab-grid td")
+    expect(cells).to_have_count(6)
+    expect(cells.nth(0)).to_contain_text("reference")
+    expect(cells.nth(1)).to_contain_text("= reference")
+    expect(cells.nth(0).locator("mark")).to_have_count(0)
+    expect(cells.nth(3).locator("mark")).to_have_count(1)
+    sign = "element => getComputedStyle(element, '::before').content"
+    assert "≠" in cells.nth(3).locator("mark").evaluate(sign)
+    expect(board.locator(".sampling-lab-answers")).to_contain_text("in 6 runs")
+    board.screenshot(path=screenshots / "compare.png")
+
+    # Another run is the reference; a slip is said in red, and what there is stays.
+    board.locator("select").select_option(index=3)
+    expect(cells.nth(3)).to_contain_text("reference")
+    expect(cells.nth(0).locator("mark")).to_have_count(1)
+    board.locator("textarea").nth(1).fill("temperature 1\ntop-p 7")
+    board.get_by_role("button", name="Compare").click()
+    expect(status.get_by_role("alert")).to_contain_text("line 2: top_p must be")
+    expect(cells).to_have_count(6)
