@@ -151,7 +151,16 @@ def test_the_first_difference_is_marked_and_the_shared_tokens_are_dimmed():
         if cell.first_difference:
             assert f"≠ at token {cell.first_difference + 1}" in compare.table.value
     assert compare.table.value.count("class=reference") == 1
-    assert 'class="shared"' in compare.table.value
+    steps = sum(len(cell.generation.all_steps) for cell in cells)
+    assert compare.table.value.count('class="t"') == steps
+    shared = re.findall(r'class="shared">(.*?)(?:<mark|</div>)', compare.table.value)
+    assert sum(part.count('class="t"') for part in shared) == sum(
+        len(cell.generation.all_steps)
+        if cell.first_difference is None
+        else cell.first_difference
+        for cell in cells[1:]
+    )
+    assert shared
 
 
 def test_any_run_can_be_the_reference_and_stays_it():
@@ -166,6 +175,7 @@ def test_any_run_can_be_the_reference_and_stays_it():
     assert compare.table.value != before
     assert marks(compare.table.value)[5] is None
     assert marks(compare.table.value)[0] is not None
+    compare.settings.value = "temperature 0.9\ntemperature 1.9"
     compare.compare()
     assert compare.reference.value == (1, 2)
     compare.seeds.value = "1"
@@ -283,7 +293,8 @@ def test_starting_again_cancels_the_old_run():
     async def scenario():
         compare = make_compare(max_new_tokens=500)
         compare.compare()
-        old = compare.grid
+        old, play, played = compare.grid, compare.player.play, []
+        compare.player.play = lambda: (played.append(1), play())
         await until(lambda: min(lengths(compare)) >= 3)
         compare.seeds.value, compare.max_new_tokens.value = "7 8", 6
         compare.compare_button.click()
@@ -292,6 +303,7 @@ def test_starting_again_cancels_the_old_run():
         await until(lambda: not compare.player.is_playing)
         await until(lambda: "all have ended" in compare.status.value)
         assert lengths(compare) == [6] * 4
+        assert played == []  # one loop plays on; two would each take every other token
         assert [len(run.ids) for run in old._all()] == kept
 
     asyncio.run(scenario())
