@@ -245,7 +245,7 @@ def installer() -> ModuleType:
 
 def test_progress_counts_packages_and_megabytes(installer: ModuleType) -> None:
     lines = [
-        "Obtaining file:///work/clone\n",
+        "Obtaining file:///home/me/clone\n",
         "Collecting typing_extensions>=4.10 (from torch==2.13.0)\n",
         "  Downloading typing_extensions-4.16.0-py3-none-any.whl (44 kB)\n",
         "WARNING: something that nobody needs to read now\n",
