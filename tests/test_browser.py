@@ -199,6 +199,10 @@ class Panel:
         self.root.scroll_into_view_if_needed()
         self.root.screenshot(path=path)
 
+    def tokens(self) -> playwright.Locator:
+        """Return the chips of the strip, the prompt's and the new ones."""
+        return self.root.locator("[role=option]")  # not those of a drop-down
+
     def picture(self) -> str:
         return self.root.locator("img").get_attribute("src")
 
@@ -247,7 +251,28 @@ def test_a_person_opens_the_explorer_slides_generates_and_stops(lab, page, scree
     panel.button("Generate").click()
     expect(panel.part("status")).to_contain_text(re.compile("reached|ended"))
     expect(panel.button("Generate")).to_be_enabled()
+    read_and_fork(panel, screenshots)
+
+
+def read_and_fork(panel: Panel, screenshots: Path) -> None:
+    """Click a token to see its step, take another one there, and go back."""
+    expect, count = playwright.expect, panel.token_count()
+    last_prompt_token = panel.tokens().count() - count - 1
+    third = panel.tokens().nth(last_prompt_token + 3)
+    before = panel.tokens().all_inner_texts()
+    third.click()
+    expect(panel.part("title")).to_contain_text("step 3 · drew")
     panel.save(screenshots / "explorer.png")
+
+    panel.button("Fork").click()
+    expect(panel.part("status")).to_contain_text(re.compile("reached|ended"))
+    expect(third).not_to_have_text(before[last_prompt_token + 3])
+    shared = last_prompt_token + 3
+    assert panel.tokens().all_inner_texts()[:shared] == before[:shared]
+    branches = panel.root.get_by_role("combobox").last
+    expect(branches.locator("option:checked")).to_contain_text("step 3: ")
+    branches.select_option(index=branches.locator("option").count() - 2)
+    expect(third).to_have_text(before[last_prompt_token + 3])
 
 
 def stop_in_mid_run(panel: Panel) -> None:
@@ -261,7 +286,7 @@ def stop_in_mid_run(panel: Panel) -> None:
     expect(panel.part("status")).to_contain_text("stopped · ")
     expect(panel.button("Generate")).to_be_enabled()
     assert 3 <= panel.token_count() < 2000
-    assert len(panel.part("text").inner_text()) > panel.token_count()
+    assert panel.tokens().count() > panel.token_count()  # the prompt's come first
 
 
 def slide_in_mid_run(panel: Panel) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import html
 import io
 import os
 import re
@@ -17,7 +18,7 @@ import pytest
 import torch
 from PIL import Image
 
-from sampling_lab import SamplingParams, generate
+from sampling_lab import SamplingParams, fork, generate
 from sampling_lab.explorer import Explorer, Toy
 from sampling_lab.explorer.canvas import DistributionCanvas, View
 from sampling_lab.explorer.controls import Controls, Counts, Linear
@@ -28,7 +29,6 @@ from sampling_lab.plots._style import CHOSEN, FINAL, INK
 from tests.fakes import TableModel
 
 PIECES = [b"a", b"b", b" c", b"\n", b"<b>x", b"</script>", b"&lt;", b"<|im_end|>"]
-HOSTILE = ("<b>x", "</script>", "<|im_end|>")
 
 
 def make_model(**card):
@@ -376,7 +376,8 @@ def test_reset_forgets_the_text():
     explorer.generate()
     explorer.reset()
     assert explorer.generation is None
-    assert "Generate runs to the end" in explorer.text.value
+    assert "Generate runs to the end" in explorer.hint.value
+    assert explorer.strip.tokens == [] and len(explorer.tree) == 0
     assert "next token after the prompt" in explorer.title.value
     assert explorer.status.value == "ready"
 
@@ -394,7 +395,9 @@ def test_tokens_stream_in_and_stop_keeps_them():
         after = len(explorer.generation.steps)
         assert before <= after <= before + 1
         assert explorer.generation.finish_reason == "cancelled"
-        assert text_of(explorer.text.value).startswith("ab")
+        chips = explorer.strip.tokens
+        assert [chip["text"] for chip in chips[:2]] == ["a", "b"]
+        assert len(chips) == 2 + after
         assert not explorer.generate_button.disabled
         explorer.max_new_tokens.value = 3
         explorer.generate()
@@ -562,14 +565,114 @@ def test_hostile_tokens_are_shown_literally():
         table[here, there] = 20.0
     explorer = Explorer(TableModel(table, PIECES), prompt="a", max_new_tokens=8)
     explorer.generate()
-    for text in HOSTILE:
-        assert text not in explorer.text.value
-    assert "&lt;b&gt;x&lt;/script&gt;&lt;|im_end|&gt;&amp;lt;" in re.sub(
-        r"</?(span|wbr)[^>]*>", "", explorer.text.value
-    )
+    texts = [chip["text"] for chip in explorer.strip.tokens]
+    assert texts[1:5] == ["<b>x", "</script>", "<|im_end|>", "&lt;"]
     explorer.prompt.value = "<b>x"
     assert "seed 0 draws &lt;/script&gt;" in explorer.title.value
-    assert "<b>" not in explorer.text.value
+    assert "<b>" not in explorer.title.value
+
+
+# Reading and forking
+
+
+def generated():
+    explorer = make_explorer(max_new_tokens=6)
+    explorer.generate()
+    return explorer
+
+
+def test_a_selected_token_shows_its_own_step_as_it_was():
+    explorer = generated()
+    step = explorer.generation.steps[2]
+    explorer.strip.selected = 2
+    assert explorer.title.value == html.escape(f"step 3 · drew {step.token_text}")
+    view = explorer.view()
+    assert view.chosen == step.token_id
+    assert torch.equal(view.ledger.final_probs, step.ledger().final_probs)
+    explorer.strip.selected = -1
+    assert explorer.title.value.startswith("step 6 · ")
+
+
+def test_the_alternatives_are_the_other_tokens_the_likeliest_first():
+    explorer = generated()
+    explorer.strip.selected = 1
+    step = explorer.generation.steps[1]
+    ids = [token_id for _, token_id in explorer.forks.alternatives.options]
+    rows = step.ledger().table(30)
+    assert ids == [r["token_id"] for r in rows if r["token_id"] != step.token_id]
+    explorer.strip.selected = -1
+    assert explorer.forks.alternatives.options == ()
+    assert explorer.forks.fork_button.disabled
+
+
+def test_a_fork_is_the_librarys_own():
+    explorer = generated()
+    parent = explorer.generation
+    explorer.strip.selected = 2
+    token_id = explorer.forks.choice
+    explorer.fork()
+    expected = fork(explorer.model, parent, 2, token_id).to_the_end()
+    assert explorer.generation.token_ids == expected.token_ids
+    assert explorer.generation.steps[2].is_given
+    assert explorer.strip.forks == [2]
+    assert explorer.strip.selected == -1
+    assert f"step 3: {expected.steps[2].token_text}" in explorer.forks.branch.label
+
+
+def test_branches_can_be_gone_back_to_and_removed():
+    explorer = generated()
+    first = explorer.generation
+    explorer.strip.selected = 0
+    explorer.fork()
+    second = explorer.generation
+    assert second.token_ids != first.token_ids
+    explorer.forks.branch.value = 1
+    assert explorer.generation == first
+    assert [c["id"] for c in explorer.strip.tokens[-6:]] == list(first.token_ids)
+    explorer.go_to(2)
+    assert explorer.generation == second
+    explorer.remove()
+    assert explorer.generation == first and len(explorer.tree) == 1
+    explorer.remove()
+    assert explorer.generation is None and explorer.status.value == "ready"
+
+
+def test_a_setting_deselects_and_shows_what_comes_first():
+    explorer = generated()
+    explorer.strip.selected = 1
+    explorer.params = explorer.params.replace(temperature=0.5)
+    assert explorer.strip.selected == -1
+    assert "next token after the prompt" in explorer.title.value
+
+
+def test_a_fork_goes_on_with_the_settings_on_the_screen():
+    explorer = generated()
+    explorer.params = explorer.params.replace(temperature=0)
+    explorer.strip.selected = 1
+    explorer.fork()
+    assert explorer.generation.params.temperature == 0
+    drawn = [step.drawn.method for step in explorer.generation.steps[1:]]
+    assert drawn == ["given", "greedy", "greedy", "greedy", "greedy"]
+
+
+def test_nothing_forks_while_tokens_stream_in():
+    async def scenario():
+        explorer = make_explorer(max_new_tokens=500)
+        explorer.generate()
+        await until(lambda: len(explorer.generation.steps) >= 5)
+        explorer.strip.selected = 1
+        explorer.fork()
+        assert len(explorer.tree) == 1
+        assert explorer.forks.fork_button.disabled
+        explorer.stop()
+        await until(lambda: not explorer.player.is_playing)
+        await until(lambda: not explorer.forks.fork_button.disabled)
+        explorer.fork()
+        assert len(explorer.tree) == 2
+        explorer.stop()
+        await until(lambda: not explorer.player.is_playing)
+
+    asyncio.run(scenario())
 
 
 # Pictures, memory, time
@@ -720,7 +823,7 @@ def test_pacing_without_a_loop_is_immediate():
     assert calls == [1, 1]
 
 
-def test_only_core_widgets_are_used():
+def test_only_core_widgets_and_the_strip_are_used():
     explorer = make_explorer()
 
     def walk(widget):
@@ -729,7 +832,7 @@ def test_only_core_widgets_are_used():
             yield from walk(child)
 
     modules = {widget._model_module for widget in walk(explorer)}
-    assert modules == {"@jupyter-widgets/controls"}
+    assert modules == {"@jupyter-widgets/controls", "anywidget"}
     explorer.close()
 
 

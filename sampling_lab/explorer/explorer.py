@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import ipywidgets as widgets
 
-from ..display import tokens_html
-from ..errors import PromptError
+from ..branches import Branch, Tree
 from ..generation import stream
 from ..models import load
 from ..models.base import Model, Prompt
 from ..params import SamplingParams
-from ..results import Generation
+from ..results import Generation, Step
+from .board import button, group, line
 from .canvas import View
 from .controls import label
-from .panel import BETWEEN_PICTURES, Panel, button, group, line
+from .forks import Forks
+from .inputs import count_box, example_prompt, prompt_box, typed_prompt
+from .panel import BETWEEN_PICTURES, Panel
 from .player import Player
-
-_PROMPT = "The sky is"
-_PROMPTS = {"xslm": "Q: is the sky blue?\nA: "}
-"""The prompt to begin with, where a format's vocabulary asks for its own."""
+from .strip import TokenStrip
 
 BETWEEN_STREAMED = 0.1
 """Seconds between pictures of a stream; more would hold the tokens up."""
@@ -33,7 +33,9 @@ class Explorer(Panel):
     r"""A panel over one model: move a slider, see the distribution; generate, stop.
 
     The picture shows the next token after the prompt, and which one the seed draws;
-    while text streams in it follows the newest step, until a setting changes.
+    while text streams in it follows the newest step, until a setting changes. A token
+    that is selected in the strip shows its own step instead, and any other token can
+    be taken there: the text forks, and every branch can be gone back to.
 
     Args:
         model: a model, or what `load` takes.
@@ -45,7 +47,10 @@ class Explorer(Panel):
         model: the loaded model.
         prompt: the text box.
         max_new_tokens: the number box.
-        text: the prompt and the tokens, as HTML.
+        strip: the prompt's tokens and the new ones; one of these can be selected.
+        forks: the choice of another token at the selected step, and of a branch.
+        tree: every text since the last reset.
+        branch: the one on the screen; None before the first.
         player: the run under way or the last one.
 
     Example:
@@ -68,13 +73,13 @@ class Explorer(Panel):
     ) -> None:
         self.model = model if isinstance(model, Model) else load(model)
         card = self.model.card
-        if prompt is None:
-            prompt = _PROMPTS.get(card.format, _PROMPT)
-        self.prompt = _prompt_box(prompt)
-        self.max_new_tokens = _count_box(max_new_tokens or card.default_max_new_tokens)
-        self.text = line("text")
+        self.prompt = prompt_box(
+            example_prompt(self.model) if prompt is None else prompt
+        )
+        self.max_new_tokens = count_box(max_new_tokens or card.default_max_new_tokens)
+        self.strip, self.tree = TokenStrip(), Tree()
+        self.branch: Branch | None = None
         self._made_for: tuple[Any, ...] = ()
-        self._prompt_text = ""
         self._shows_step = False
         params = params or SamplingParams()
         super().__init__(
@@ -85,13 +90,14 @@ class Explorer(Panel):
         self._arrange()
         self.prompt.observe(self._input_changed, "value")
         self.max_new_tokens.observe(self._input_changed, "value")
+        self.strip.observe(self._token_selected, "selected")
         self._played()
         self.draw_first()
 
     @property
     def generation(self) -> Generation | None:
-        """The last run's result so far; None before the first run."""
-        return self.player.run.generation if self.player.run else None
+        """The text on the screen, as far as it goes by now; None before the first."""
+        return self.branch.generation if self.branch else None
 
     def generate(self) -> None:
         """Run from the prompt to the end; one run at a time.
@@ -113,9 +119,34 @@ class Explorer(Panel):
         """End the run after the token it is at; what there is stays."""
         self.player.stop()
 
+    def fork(self) -> None:
+        """Take the chosen token at the selected step, and go on from there."""
+        if not self.player.is_playing and self.guard(self._start_fork, "run"):
+            self.player.play()
+
+    def go_to(self, branch_id: int) -> None:
+        """Show another branch; a run that is under way ends."""
+        if self.branch is not None and branch_id != self.branch.id:
+            self.player.stop("stopped: another branch is shown")
+            self._show_branch(self.tree[branch_id])
+
+    def remove(self) -> None:
+        """Remove the branch on the screen with all that left it."""
+        if self.branch is None:
+            return
+        self.player.stop("stopped: its branch is removed")
+        parent = self.branch.parent
+        self.tree.remove(self.branch.id)
+        rest = [branch.id for branch in self.tree]
+        if not rest:
+            self.reset()
+            return
+        self._show_branch(self.tree[rest[-1] if parent is None else parent])
+
     def reset(self) -> None:
-        """End the run, forget its text and show the token after the prompt."""
+        """End the run, forget all texts and show the token after the prompt."""
         self.player.clear()
+        self.tree, self.branch = Tree(), None
         self._input_changed()
 
     def close(self) -> None:
@@ -125,10 +156,11 @@ class Explorer(Panel):
         super().close()
 
     def view(self) -> View:
-        """Return the newest step while it is shown, else the first token to come."""
-        step, name = self.player.step, self.model.token_text
-        if self._shows_step and step is not None:
-            title = f"step {step.index + 1} · drew {step.token_text}"
+        """Return the selected or the newest step, else the first token to come."""
+        step, name = self._step_shown(), self.model.token_text
+        if step is not None:
+            verb = "given" if step.is_given else "drew"
+            title = f"step {step.index + 1} · {verb} {step.token_text}"
             return View(step.ledger(), name, step.token_id, title)
         ids = self.model.prompt_ids(self._prompt())
         chain = self.params.chain(ids, len(ids))
@@ -141,23 +173,58 @@ class Explorer(Panel):
         super().redraw()
 
     def _start(self) -> None:
-        self._made_for = self._settings()
-        prompt, params, limit = self._made_for
-        self._prompt_text = self.prompt.value
-        self.player.start(stream(self.model, prompt, params, max_new_tokens=limit))
+        settings = prompt, params, limit = self._settings()
+        run = stream(self.model, prompt, params, max_new_tokens=limit)
+        self._show_branch(self.tree.add(run))
+        self._made_for = settings
+
+    def _start_fork(self) -> None:
+        index, token_id = self.strip.selected, self.forks.choice
+        if self.branch is None or index < 0 or token_id is None:
+            return
+        _, params, limit = self._settings()
+        self._show_branch(
+            self.tree.fork(
+                self.model,
+                self.branch.id,
+                index,
+                token_id,
+                params,
+                max_new_tokens=max(limit, index + 1),
+            )
+        )
+
+    def _show_branch(self, branch: Branch) -> None:
+        """Put a branch on the screen and its run into the player."""
+        self.branch, self._made_for = branch, ()
+        self.player.start(branch.source)
+        self.strip.selected, self._shows_step = -1, True
+        self.forget_trouble("run")
+        self.refresh.request()
+
+    def _step_shown(self) -> Step | None:
+        """Return the step of the selected token, or the newest while it is shown."""
+        steps = self.generation.all_steps if self.branch else ()
+        newest = steps[-1] if self._shows_step and steps else None
+        return self._step_selected(steps) or newest
+
+    def _token_selected(self, change: dict[str, Any]) -> None:
         self._shows_step = True
+        self.refresh.request()
 
     def _played(self) -> None:
         """Follow the player: a token came, or playing began or ended."""
         playing = self.player.is_playing
         self.generate_button.disabled = self.step_button.disabled = playing
         self.stop_button.disabled = not playing
+        self.forks.disable(playing)
         self.refresh.interval = BETWEEN_STREAMED if playing else BETWEEN_PICTURES
         self.refresh.request()
 
     def _input_changed(self, change: dict[str, Any] | None = None) -> None:
         """Show what comes now; a run that was started for something else ends."""
         self.player.stop("stopped: a setting changed")
+        self.strip.selected = -1
         self._shows_step = False
         self.forget_trouble("run")
         self.refresh.request()
@@ -169,16 +236,7 @@ class Explorer(Panel):
         return self._prompt(), self.params, self.max_new_tokens.value
 
     def _prompt(self) -> Prompt:
-        """Return the text; for a model without a tokenizer, the ids typed in."""
-        text = self.prompt.value
-        if self.model.tokenizer is not None:
-            return text
-        try:
-            return [int(number) for number in text.replace(",", " ").split()]
-        except ValueError:
-            raise PromptError(
-                f"{self.model.card.name} has no tokenizer; type token ids, like 1 2 3"
-            ) from None
+        return typed_prompt(self.model, self.prompt.value)
 
     # What is on the screen
 
@@ -195,42 +253,37 @@ class Explorer(Panel):
             self.stop_button,
             self.reset_button,
         ]
+        self.forks = Forks(self.home, self.fork, self.go_to, self.remove)
+        self.hint = line("hint")
         self.arrange(
             head=[line("card", html.escape(self.model.card.summary()))],
             inputs=[self.prompt],
             limits=[widgets.HBox([label("new tokens"), self.max_new_tokens])],
-            below=[group(widgets.HBox, "buttons", buttons), self.text],
+            below=[
+                group(widgets.HBox, "buttons", buttons),
+                self.hint,
+                self.strip,
+                self.forks,
+            ],
         )
 
     def _show_text(self) -> None:
         result = self.generation
+        steps = result.all_steps if result else ()
+        self.strip.show(self.model, steps, result.prompt_ids if result else ())
+        self.strip.forks = list(self.tree.forks(self.branch.id)) if self.branch else []
+        self.forks.show(self.model, self.tree, self.branch, self._step_selected(steps))
         if result is None:
-            self.text.value = "<i>Generate runs to the end, Step draws one token.</i>"
-            return
-        last = [result.stop_step] if result.stop_step else []
-        self.text.value = tokens_html([*result.steps, *last], self._prompt_text)
+            self.hint.value = "Generate runs to the end, Step draws one token."
+        else:
+            self.hint.value = "Select a token to see its step, and take another there."
+
+    def _step_selected(self, steps: Sequence[Step]) -> Step | None:
+        index = self.strip.selected
+        return steps[index] if 0 <= index < len(steps) else None
 
     def _status(self) -> str:
         return self.player.status() or "ready"
 
     def _subject(self) -> str:
         return self.model.card.name
-
-
-def _prompt_box(text: str) -> widgets.Textarea:
-    return widgets.Textarea(
-        text,
-        rows=3,
-        tooltip="The prompt: the text to continue",
-        layout=widgets.Layout(width="auto"),
-    )
-
-
-def _count_box(value: int) -> widgets.BoundedIntText:
-    return widgets.BoundedIntText(
-        value,
-        min=1,
-        max=1_000_000,
-        tooltip="How many tokens a run may have (max_new_tokens)",
-        layout=widgets.Layout(flex="1 1 auto", width="auto"),
-    )

@@ -50,7 +50,7 @@ class Player:
         self.run: Run | None = None
         self.step: Step | None = None
         self._stopped: str | None = "nothing to play"
-        self._seconds, self._passes = 0.0, 0
+        self._seconds, self._passes, self._drawn = 0.0, 0, 0
 
     @property
     def is_open(self) -> bool:
@@ -84,6 +84,7 @@ class Player:
         step = next(run, None)
         if run is self.run:  # it may have been cleared by a handler meanwhile
             self.step = step or self.step
+            self._drawn += step is not None
             self._seconds += self._lap()
             self._passes += self._model.forward_passes - passes
         self._on_change()
@@ -97,19 +98,17 @@ class Player:
         if self.run is None:
             return ""
         result = self.run.generation
-        count = len(result.token_ids)
-        steps = count + (result.stop_step is not None)
+        count, drawn = len(result.token_ids), self._drawn
         ending = _ENDINGS.get(self.run.finish_reason or "", self._stopped)
-        speed = steps / self._seconds if self._seconds else 0.0
-        return " · ".join(
-            [
-                ("generating" if self.is_playing else ending) or "one step at a time",
-                f"{count} token{'' if count == 1 else 's'}",
-                f"{speed:,.1f} tok/s",
-                f"{self._passes} of {steps} steps recomputed",
-                *result.notes,
-            ]
-        )
+        parts = [
+            ("generating" if self.is_playing else ending) or "one step at a time",
+            f"{count} token{'' if count == 1 else 's'}",
+        ]
+        if drawn:
+            speed = drawn / self._seconds if self._seconds else 0.0
+            parts.append(f"{speed:,.1f} tok/s")
+            parts.append(f"{self._passes} of {drawn} steps recomputed")
+        return " · ".join([*parts, *result.notes])
 
     async def _play(self) -> None:
         try:
