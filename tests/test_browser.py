@@ -135,7 +135,7 @@ def browser() -> Iterator[playwright.Browser]:
 def page(browser) -> Iterator[playwright.Page]:
     """Return an empty page; an error in its own scripts fails the test."""
     page = browser.new_page(
-        viewport={"width": 1400, "height": 1000}, device_scale_factor=1.5
+        viewport={"width": 1400, "height": 1300}, device_scale_factor=1.5
     )
     page.set_default_timeout(SECONDS * 1000)
     playwright.expect.set_options(timeout=SECONDS * 1000)
@@ -251,6 +251,7 @@ def test_a_person_opens_the_explorer_slides_generates_and_stops(lab, page, scree
     panel.button("Generate").click()
     expect(panel.part("status")).to_contain_text(re.compile("reached|ended"))
     expect(panel.button("Generate")).to_be_enabled()
+    expect(panel.part("status")).to_contain_text(f"of {panel.token_count()} steps")
     read_and_fork(panel, screenshots)
 
 

@@ -22,6 +22,7 @@ from sampling_lab import SamplingParams, fork, generate
 from sampling_lab.explorer import Explorer, Toy
 from sampling_lab.explorer.canvas import DistributionCanvas, View
 from sampling_lab.explorer.controls import Controls, Counts, Linear
+from sampling_lab.explorer.explorer import BETWEEN_STREAMED
 from sampling_lab.explorer.pacing import Home, Interrupts, Pacer
 from sampling_lab.explorer.png import PaletteEncoder
 from sampling_lab.models.base import Model, ModelCard
@@ -653,6 +654,20 @@ def test_a_fork_goes_on_with_the_settings_on_the_screen():
     assert explorer.generation.params.temperature == 0
     drawn = [step.drawn.method for step in explorer.generation.steps[1:]]
     assert drawn == ["given", "greedy", "greedy", "greedy", "greedy"]
+
+
+def test_showing_the_branches_chooses_none_of_them():
+    async def scenario():
+        explorer = make_explorer(max_new_tokens=20)
+        for branches in (1, 2, 3):
+            explorer.generate()
+            await until(lambda: not explorer.player.is_playing)
+            # Long enough for what the last picture might still have asked for.
+            await asyncio.sleep(3 * BETWEEN_STREAMED)
+            assert explorer.branch.id == len(explorer.tree) == branches
+            assert "of 20 steps recomputed" in explorer.status.value
+
+    asyncio.run(scenario())
 
 
 def test_nothing_forks_while_tokens_stream_in():

@@ -78,12 +78,18 @@ class Forks(widgets.HBox):
             self.alternatives.options = _alternatives(model, step) if step else ()
             self.alternatives.index = 0 if self.alternatives.options else None
             self._step = step
-        names = [(" → ".join(tree.breadcrumb(b.id)), b.id) for b in tree]
-        if tuple(names) != self.branch.options:
-            self.branch.options = names
-        self.branch.value = branch.id if branch else None
+        self._show_branches(tree, branch)
         self._has_branch = branch is not None
         self._disable()
+
+    def _show_branches(self, tree: Tree, branch: Branch | None) -> None:
+        names = tuple((" → ".join(tree.breadcrumb(b.id)), b.id) for b in tree)
+        # New options select the first one on their way; no person has chosen that.
+        self.branch.unobserve(self._branch_chosen, "value")
+        if names != self.branch.options:
+            self.branch.options = names
+        self.branch.value = branch.id if branch else None
+        self.branch.observe(self._branch_chosen, "value")
 
     def _disable(self) -> None:
         self.alternatives.disabled = self._playing or self.choice is None
