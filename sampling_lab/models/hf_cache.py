@@ -32,10 +32,15 @@ class GrowingLayer(DynamicLayer):
         """Append keys and values, shape (B, H, new, D), and return all of them."""
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
-        self._key_room = _room_for(self.keys, key_states, self._key_room)
-        self._value_room = _room_for(self.values, value_states, self._value_room)
-        self.keys = _appended(self.keys, key_states, self._key_room)
-        self.values = _appended(self.values, value_states, self._value_room)
+        held, new = self.keys.shape[-2], key_states.shape[-2]
+        if held + new > self._key_room.shape[-2]:
+            room = max(_FIRST_ROOM, 2 * (held + new))
+            self._key_room = _moved(self.keys, room)
+            self._value_room = _moved(self.values, room)
+        self._key_room.narrow(-2, held, new).copy_(key_states)
+        self._value_room.narrow(-2, held, new).copy_(value_states)
+        self.keys = self._key_room.narrow(-2, 0, held + new)
+        self.values = self._value_room.narrow(-2, 0, held + new)
         return self.keys, self.values
 
     def batch_repeat_interleave(self, repeats: int) -> None:
@@ -49,22 +54,11 @@ class GrowingLayer(DynamicLayer):
         self._key_room, self._value_room = self.keys, self.values
 
 
-def _room_for(held: Tensor, new: Tensor, room: Tensor) -> Tensor:
-    """Return the room, or one of twice the size with the old content in front."""
-    length, needed = held.shape[-2], held.shape[-2] + new.shape[-2]
-    if needed <= room.shape[-2]:
-        return room
-    larger = new.new_empty(
-        *new.shape[:-2], max(_FIRST_ROOM, 2 * needed), new.shape[-1]
-    )  # (B, H, room, D)
-    larger[..., :length, :] = held
+def _moved(held: Tensor, room: int) -> Tensor:
+    """Return room for so many positions, with what is held at its front."""
+    larger = held.new_empty(*held.shape[:-2], room, held.shape[-1])  # (B, H, room, D)
+    larger.narrow(-2, 0, held.shape[-2]).copy_(held)
     return larger
-
-
-def _appended(held: Tensor, new: Tensor, room: Tensor) -> Tensor:
-    start, end = held.shape[-2], held.shape[-2] + new.shape[-2]
-    room[..., start:end, :] = new
-    return room[..., :end, :]  # (B, H, positions, D)
 
 
 def new_cache(config: PreTrainedConfig) -> DynamicCache:
