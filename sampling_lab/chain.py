@@ -12,6 +12,7 @@ from torch import Tensor
 
 from .errors import ParameterError
 from .stages import Evidence, Stage, as_float, check_logits
+from .threads import one_thread
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,8 @@ class Chain:
                 f"a ledger takes one row, shape (V,), got {tuple(logits.shape)}; "
                 "pass logits[i]"
             )
-        first, *after = self._trace(logits)
+        with one_thread():
+            first, *after = self._trace(logits)
         records, before = [], first
         for stage, result in zip(self.stages, after, strict=True):
             records.append(StageRecord(stage, before, result))

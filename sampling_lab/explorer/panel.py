@@ -14,6 +14,7 @@ from ..chain import Ledger
 from ..params import SamplingParams
 from ..plots import caption
 from ..plots._labels import Tokens
+from ..threads import one_thread
 from .board import Board, button, group, line
 from .canvas import DistributionCanvas, View
 from .controls import Controls
@@ -93,7 +94,8 @@ class Panel(Board):
         """Return a view of a first token, with the one that the seed draws."""
         if self.params.seed is None:
             return View(ledger, tokens, None, f"{title} · a fresh seed at each run")
-        chosen = self.params.draw()(ledger.final.logits).token_id
+        with one_thread():
+            chosen = self.params.draw()(ledger.final.logits).token_id
         who = "greedy takes"
         if not self.params.is_greedy:
             who = f"seed {self.params.seed} draws"
@@ -102,9 +104,10 @@ class Panel(Board):
     def redraw(self) -> None:
         """Draw what there is to see, at once."""
         view = self.view()
-        self.picture.value = self.canvas.draw(view)
+        with one_thread():
+            self.picture.value = self.canvas.draw(view)
+            self.caption.value = html.escape(caption(view.ledger))
         self.title.value = html.escape(view.title)
-        self.caption.value = html.escape(caption(view.ledger))
 
     def problems(self) -> list[str]:
         """Return what is wrong now; an input that was refused comes first."""

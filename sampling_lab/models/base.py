@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from ..errors import ParameterError, PromptError
+from ..threads import one_thread
 
 Message = Mapping[str, str]
 """One chat turn: ``{"role": "system" | "user" | "assistant", "content": text}``."""
@@ -177,7 +178,8 @@ class Model(ABC):
                 computed = self._forward(ids)
             self.forward_passes += 1
             self._remember(ids, computed)
-        return self._remembered[ids].clone()
+        with one_thread():
+            return self._remembered[ids].clone()
 
     def logits_batch(self, rows: Sequence[Sequence[int]]) -> Tensor:
         """Return logits, shape (B, V), for B prefixes; each row as if alone.
