@@ -258,6 +258,8 @@ def test_a_person_opens_the_explorer_slides_generates_and_stops(lab, page, scree
 def read_and_fork(panel: Panel, screenshots: Path) -> None:
     """Click a token to see its step, take another one there, and go back."""
     expect, count = playwright.expect, panel.token_count()
+    newest = re.compile(rf"step ({count}|{count + 1}) ·")  # or the stop token's
+    expect(panel.part("title")).to_contain_text(newest)
     last_prompt_token = panel.tokens().count() - count - 1
     third = panel.tokens().nth(last_prompt_token + 3)
     before = panel.tokens().all_inner_texts()
@@ -266,6 +268,7 @@ def read_and_fork(panel: Panel, screenshots: Path) -> None:
     panel.save(screenshots / "explorer.png")
 
     panel.button("Fork").click()
+    expect(panel.part("title")).to_contain_text(re.compile("step (?!3 )"))
     expect(panel.part("status")).to_contain_text(re.compile("reached|ended"))
     expect(third).not_to_have_text(before[last_prompt_token + 3])
     shared = last_prompt_token + 3
