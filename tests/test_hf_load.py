@@ -45,6 +45,10 @@ def test_unexpected_weights_are_listed(directory):
     change_weights(directory, lambda state: state.update(extra=torch.ones(3)))
     with pytest.raises(CheckpointError, match="unexpected: extra"):
         load(directory)
+    many = {f"extra{n:02}": torch.ones(3) for n in range(20)}
+    change_weights(directory, lambda state: state.update(many))
+    with pytest.raises(CheckpointError, match=r"extra04 and 15 more$"):
+        load(directory)
 
 
 def test_weights_of_another_size_are_listed(directory):
@@ -146,9 +150,40 @@ def test_code_beside_the_weights_is_not_run(directory, tmp_path):
         "AutoModelForCausalLM": "modeling_evil.Model",
     }
     change_config(directory, model_type="evil", auto_map=names)
-    with pytest.raises(CheckpointError, match="code"):
+    with pytest.raises(CheckpointError, match=r"custom code .* trust_remote_code=True"):
         load(directory)
     assert not marker.exists()
+
+
+OWN_CODE = """
+from transformers import LlamaConfig, LlamaForCausalLM
+
+class SunnyConfig(LlamaConfig):
+    model_type = "sunny"
+
+class Sunny(LlamaForCausalLM):
+    config_class = SunnyConfig
+"""
+
+
+def test_code_beside_the_weights_runs_when_it_is_trusted(
+    directory, tmp_path, monkeypatch
+):
+    cache = str(tmp_path / "modules")
+    monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", cache)
+    monkeypatch.syspath_prepend(cache)
+    expected = load(directory).logits([5, 6])
+    (directory / "modeling_sunny.py").write_text(OWN_CODE)
+    names = {
+        "AutoConfig": "modeling_sunny.SunnyConfig",
+        "AutoModelForCausalLM": "modeling_sunny.Sunny",
+    }
+    change_config(directory, model_type="sunny", auto_map=names)
+    with pytest.raises(CheckpointError, match=r"sunny|code"):
+        load(directory)
+    model = load(directory, trust_remote_code=True)
+    assert model.card.details == {"architecture": "Sunny"}
+    assert torch.equal(model.logits([5, 6]), expected)
 
 
 class Evil:

@@ -104,6 +104,22 @@ def test_smollm2_draws_the_same_tokens(smollm2, round):
         assert ours(smollm2, prompt, params, 5) == expected, params
 
 
+def test_smollm2_is_what_its_file_says(smollm2, capfd):
+    card = smollm2.card
+    assert (card.parameters, card.vocab_size, card.context_length) == (
+        134_515_008,
+        49_152,
+        8192,
+    )
+    assert (card.dtype, card.stop_token_ids, card.bos_token_id) == ("float32", (2,), 1)
+    assert smollm2.prompt_ids("2 + 22") == [34, 1232, 216, 34, 34]
+    turns = [{"role": "user", "content": "What is the capital of France?"}]
+    reply = generate(smollm2, turns, SamplingParams(temperature=0), max_new_tokens=12)
+    assert reply.text == "The capital of France is Paris."
+    assert (reply.finish_reason, reply.stop_step.token_text) == ("stop", "<|im_end|>")
+    assert capfd.readouterr() == ("", "")
+
+
 def test_greedy_is_greedy(small):
     prompt = [5, 6, 7]
     expected = small.network.generate(

@@ -94,7 +94,7 @@ def load_module(
         raise
     except Exception as error:  # hundreds of architectures, each with its own
         raise CheckpointError(
-            f"transformers cannot load {directory.absolute()}: {first_sentence(error)}"
+            f"transformers cannot load {directory.absolute()}: {_explain(error)}"
         ) from error
     _check_complete(directory, info)
     return module
@@ -137,10 +137,17 @@ def _read(
     return module, info
 
 
+def _explain(error: Exception) -> str:
+    reason = first_sentence(error)
+    if "custom code" in reason:
+        reason += "; if you trust its author, load it with trust_remote_code=True"
+    return reason
+
+
 def _check_complete(directory: Path, info: dict[str, Any]) -> None:
     """List every weight that the files and the configuration do not agree on."""
     problems = [
-        f"{kind}: {', '.join(sorted(_names(info[f'{kind}_keys'])))}"
+        f"{kind}: {_listed(info[f'{kind}_keys'])}"
         for kind in ("missing", "unexpected", "mismatched")
         if info[f"{kind}_keys"]
     ]
@@ -151,11 +158,13 @@ def _check_complete(directory: Path, info: dict[str, Any]) -> None:
         )
 
 
-def _names(keys: Any) -> list[str]:
-    """Names as text; a mismatch comes as (name, shape in the file, shape asked)."""
-    return [
+def _listed(keys: Any, most: int = 6) -> str:
+    """Name weights; a mismatch comes as (name, shape in the file, shape asked)."""
+    names = sorted(
         key
         if isinstance(key, str)
         else f"{key[0]} is {list(key[1])}, not {list(key[2])}"
         for key in keys
-    ]
+    )
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
