@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -48,21 +49,23 @@ class DistributionCanvas:
     Args:
         width: in CSS pixels; the height follows from the number of bars.
         bars: how many tokens get a bar.
-        scale: device pixels per CSS pixel; 2 is sharp on a dense screen.
+        scale: device pixels per CSS pixel; more is sharper, and slower by its square.
     """
 
-    def __init__(self, width: int = 640, bars: int = 20, scale: float = 2.0) -> None:
+    def __init__(self, width: int = 640, bars: int = 20, scale: float = 1.5) -> None:
         self.width, self.bars, self._scale = width, bars, scale
         self._encoder = PaletteEncoder([PAPER, FINAL, CHOSEN, INK, FAINT, GRID])
         self._axes: dict[tuple[int, float], _Layer] = {}
         self._raw: tuple[object, Any] | None = None
         self._top: tuple[Any, list[int]] = (None, [])
+        self._asked: Tokens = None
+        self._texts: Tokens = None
 
     def draw(self, view: View) -> bytes:
         """Return the picture of a view as PNG."""
         bars = distribution_table(
             view.ledger,
-            tokens=view.tokens,
+            tokens=self._known_texts(view.tokens),
             chosen=view.chosen,
             n=self.bars,
             top=self._top_ids(view.ledger),
@@ -83,6 +86,14 @@ class DistributionCanvas:
             ids = ledger.top(self.bars)
             self._top = (logits, ids)
         return list(ids)
+
+    def _known_texts(self, tokens: Tokens) -> Tokens:
+        """Return `tokens` with a memory: a slider shows the same ones again."""
+        if not callable(tokens):
+            return tokens
+        if tokens != self._asked:
+            self._asked, self._texts = tokens, lru_cache(maxsize=1024)(tokens)
+        return self._texts
 
     def _axes_layer(self, rows: int, limit: float) -> _Layer:
         key = (rows, limit)

@@ -187,11 +187,12 @@ class Controls(widgets.VBox):
     def set(self, name: str, value: Any) -> None:
         """Change one parameter; what it refuses is in `problem`."""
         try:
-            self.params = self.params.replace(**{name: value})
-            self.problem = ""
+            params, self.problem = self.params.replace(**{name: value}), ""
         except ParameterError as error:
-            self.problem = str(error)
-        self._show(self.params)
+            params, self.problem = self.params, str(error)
+        if params == self.params:
+            self._show(params)  # over what was typed
+        self.params = params
 
     def new_seed(self) -> None:
         """Take another seed."""

@@ -8,6 +8,7 @@ at once, which is what lets a picture follow a slider.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -104,35 +105,51 @@ class TextColumn(Artist):
         """Return for each colour the outlines of its texts, in pixels."""
         points = [(self._edge, row) for row in self.rows]
         places = self.get_transform().transform(points)  # (rows, 2)
-        parts: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
-        for text, color, place in zip(self.texts, self.colors, places, strict=True):
-            if text:
-                vertices, codes, width = _outline(text)
-                shift = width if self._align == "right" else 0.0
-                vertices = (vertices - (shift, _HALF_CAPITAL * _UNITS)) * size + place
-                parts.setdefault(color, []).append((vertices, codes))
-        return {
-            color: Path(*map(np.concatenate, zip(*group, strict=True)))
-            for color, group in parts.items()
-        }
+        parts: dict[str, list[_Placed]] = {}
+        for text, color, (x, y) in zip(self.texts, self.colors, places, strict=True):
+            letters = _letters(text)
+            if self._align == "right":
+                x -= size * sum(letter.width for letter in letters)
+            for letter in letters:
+                parts.setdefault(color, []).append((letter, x, y))
+                x += size * letter.width
+        return {color: _joined(placed, size) for color, placed in parts.items()}
 
 
-def _outline(text: str) -> tuple[np.ndarray, np.ndarray, float]:
-    """Return vertices (points, 2), codes (points,) and width, in hundredths of size."""
-    if not text.isascii():
-        return _laid_out(text)  # whole: in some scripts letters join or turn
-    letters = [_laid_out(letter) for letter in text]
-    starts = np.cumsum([0.0, *(width for _, _, width in letters)])
-    vertices = [
-        letter[0] + (start, 0.0) for letter, start in zip(letters, starts, strict=False)
-    ]
-    codes = np.concatenate([letter[1] for letter in letters])
-    return np.concatenate(vertices), codes, starts[-1]
+@dataclass(frozen=True)
+class _Outline:
+    """Vertices (points, 2), codes (points,) and width, in hundredths of the size."""
+
+    vertices: np.ndarray
+    codes: np.ndarray
+    width: float
+
+
+_Placed = tuple[_Outline, float, float]
+"""An outline with the pixel where it begins."""
+
+
+def _letters(text: str) -> list[_Outline]:
+    """Return the outlines that make up a text, one after the other."""
+    if not text:
+        return []
+    # In some scripts letters join or turn, so only plain ones stand alone.
+    return [_laid_out(part) for part in (text if text.isascii() else [text])]
+
+
+def _joined(placed: list[_Placed], size: float) -> Path:
+    """Return one path of outlines, scaled and moved to their places."""
+    sizes = [len(outline.codes) for outline, _, _ in placed]
+    starts = np.array([(x, y) for _, x, y in placed])  # (outlines, 2)
+    vertices = np.concatenate([outline.vertices for outline, _, _ in placed])
+    vertices = vertices * size + np.repeat(starts, sizes, axis=0)  # (points, 2)
+    return Path(vertices, np.concatenate([outline.codes for outline, _, _ in placed]))
 
 
 @lru_cache(maxsize=1024)
-def _laid_out(text: str) -> tuple[np.ndarray, np.ndarray, float]:
+def _laid_out(text: str) -> _Outline:
     font = FontProperties(family=FONT, size=_UNITS)
     vertices, codes = text_to_path.get_text_path(font, text)
     width = text_to_path.get_text_width_height_descent(text, font, ismath=False)[0]
-    return np.reshape(vertices, (-1, 2)), np.array(codes, Path.code_type), width
+    centred = np.reshape(vertices, (-1, 2)) - (0.0, _HALF_CAPITAL * _UNITS)
+    return _Outline(centred, np.array(codes, Path.code_type), width)
