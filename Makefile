@@ -9,6 +9,10 @@ SHELL := bash
 # Python 3.11 where there is one; set PYTHON to choose another.
 PYTHON ?= $(firstword $(foreach python,python3.11 python3,\
     $(shell $(python) -c '' 2>/dev/null && echo $(python))))
+# Threads that wait should sleep: a spinning one takes the core that a browser or a
+# second process needs, and every token then takes several times as long.
+export OMP_WAIT_POLICY ?= PASSIVE
+
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
