@@ -260,6 +260,14 @@ def read_and_fork(panel: Panel, screenshots: Path) -> None:
     expect, count = playwright.expect, panel.token_count()
     newest = re.compile(rf"step ({count}|{count + 1}) ·")  # or the stop token's
     expect(panel.part("title")).to_contain_text(newest)
+    panel.page.wait_for_function(  # the strip itself is painted a moment later
+        """count => {
+            const chips = '[role=option]:not(.sl-strip-prompt)'
+            const drawn = document.querySelectorAll(chips).length
+            return drawn === count || drawn === count + 1
+        }""",
+        arg=count,
+    )
     last_prompt_token = panel.tokens().count() - count - 1
     third = panel.tokens().nth(last_prompt_token + 3)
     before = panel.tokens().all_inner_texts()
