@@ -35,19 +35,16 @@ def generation_html(generation: Generation) -> str:
     )
 
 
-def tokens_html(steps: Iterable[Step], before: str = "") -> str:
-    """Return tokens as HTML chips, in order, after a text that was given.
+def tokens_html(steps: Iterable[Step]) -> str:
+    """Return tokens as HTML chips, in order.
 
     The shade is a translucent orange, so the page's own text colour stays legible
     on it in light and dark themes; its depth is surprisal up to 10 bits.
     """
     tokens = "<wbr>".join(map(_token_html, steps)) or "<i>empty</i>"
-    given = (
-        f'<span style="opacity:.65">{html.escape(before)}</span><wbr>' if before else ""
-    )
     return (
         '<div style="white-space:pre-wrap;overflow-wrap:anywhere;line-height:1.9;'
-        f'font-family:monospace;font-size:14px">{given}{tokens}</div>'
+        f'font-family:monospace;font-size:14px">{tokens}</div>'
     )
 
 
