@@ -20,11 +20,12 @@ from PIL import Image
 
 from sampling_lab import SamplingParams, fork, generate
 from sampling_lab.explorer import Explorer, Toy
-from sampling_lab.explorer.canvas import DistributionCanvas, View
+from sampling_lab.explorer.canvas import DistributionCanvas
 from sampling_lab.explorer.controls import Controls, Counts, Linear
 from sampling_lab.explorer.explorer import BETWEEN_STREAMED
 from sampling_lab.explorer.pacing import Home, Interrupts, Pacer
 from sampling_lab.explorer.png import PaletteEncoder
+from sampling_lab.explorer.view import View
 from sampling_lab.models.base import Model, ModelCard
 from sampling_lab.plots._style import CHOSEN, FINAL, INK
 from tests.fakes import TableModel
@@ -378,7 +379,7 @@ def test_reset_forgets_the_text():
     explorer.reset()
     assert explorer.generation is None
     assert "Generate runs to the end" in explorer.hint.value
-    assert explorer.strip.tokens == [] and len(explorer.tree) == 0
+    assert explorer.strip.tokens == [] and len(explorer.branches) == 0
     assert "next token after the prompt" in explorer.title.value
     assert explorer.status.value == "ready"
 
@@ -633,15 +634,36 @@ def test_branches_can_be_gone_back_to_and_removed():
     explorer.go_to(2)
     assert explorer.generation == second
     explorer.remove()
-    assert explorer.generation == first and len(explorer.tree) == 1
+    assert explorer.generation == first and len(explorer.branches) == 1
     explorer.remove()
     assert explorer.generation is None and explorer.status.value == "ready"
 
 
-def test_a_setting_deselects_and_shows_what_comes_first():
+@pytest.mark.parametrize("dialect", ["transformers", "xslm"])
+@pytest.mark.parametrize(
+    "changes", [{"temperature": 0.3}, {"seed": 5}, {"temperature": 0}, {"top_k": 2}]
+)
+def test_a_selected_step_shows_what_other_settings_would_make_of_it(changes, dialect):
+    explorer = make_explorer(max_new_tokens=6)
+    explorer.params = explorer.params.replace(dialect=dialect, temperature=2)
+    explorer.generate()
+    explorer.strip.selected = 3
+    explorer.params = explorer.params.replace(**changes)
+    assert explorer.title.value.startswith("step 4 with these settings · ")
+    # A fork that takes the token before as it was has the same luck from there on.
+    parent, before = explorer.generation, explorer.generation.token_ids[2]
+    _, step = fork(explorer.model, parent, 2, before, explorer.params, max_new_tokens=4)
+    view = explorer.view()
+    assert view.chosen == step.token_id
+    assert torch.equal(view.ledger.final_probs, step.ledger().final_probs)
+    explorer.strip.selected = 1
+    assert explorer.title.value.startswith("step 2 · drew ")
+
+
+def test_the_prompt_deselects_and_shows_what_comes_first():
     explorer = generated()
     explorer.strip.selected = 1
-    explorer.params = explorer.params.replace(temperature=0.5)
+    explorer.prompt.value = "b"
     assert explorer.strip.selected == -1
     assert "next token after the prompt" in explorer.title.value
 
@@ -664,7 +686,7 @@ def test_showing_the_branches_chooses_none_of_them():
             await until(lambda: not explorer.player.is_playing)
             # Long enough for what the last picture might still have asked for.
             await asyncio.sleep(3 * BETWEEN_STREAMED)
-            assert explorer.branch.id == len(explorer.tree) == branches
+            assert explorer.branch.id == len(explorer.branches) == branches
             assert "of 20 steps recomputed" in explorer.status.value
 
     asyncio.run(scenario())
@@ -677,13 +699,13 @@ def test_nothing_forks_while_tokens_stream_in():
         await until(lambda: len(explorer.generation.steps) >= 5)
         explorer.strip.selected = 1
         explorer.fork()
-        assert len(explorer.tree) == 1
+        assert len(explorer.branches) == 1
         assert explorer.forks.fork_button.disabled
         explorer.stop()
         await until(lambda: not explorer.player.is_playing)
         await until(lambda: not explorer.forks.fork_button.disabled)
         explorer.fork()
-        assert len(explorer.tree) == 2
+        assert len(explorer.branches) == 2
         explorer.stop()
         await until(lambda: not explorer.player.is_playing)
 
@@ -792,7 +814,9 @@ def test_the_canvas_takes_the_height_that_the_bars_need():
     heights = []
     for vocabulary in (2, 5, 100):
         ledger = SamplingParams().chain().ledger(torch.zeros(vocabulary))
-        heights.append(pixels(canvas.draw(View(ledger, None))).shape[0])
+        heights.append(
+            pixels(canvas.draw(View(ledger, None, SamplingParams()))).shape[0]
+        )
     assert heights == sorted(set(heights))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -18,6 +17,7 @@ from ..plots._style import CHOSEN, FAINT, FINAL, GRID, INK, PAPER
 from ..plots.bars import Bar, axis_limit, distribution_table
 from ..plots.distribution import DistributionArtists
 from .png import PaletteEncoder
+from .view import View
 
 _POINTS_PER_INCH = 72.0
 """A point of the figure is a CSS pixel of the page."""
@@ -27,16 +27,6 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 150, 138, 32, 34
 
 _ROW = 22.5
 """Height of a bar and the gap below it."""
-
-
-@dataclass(frozen=True, eq=False)
-class View:
-    """What there is to see: one step's ledger, its tokens' texts, the chosen token."""
-
-    ledger: Ledger
-    tokens: Tokens
-    chosen: int | None = None
-    title: str = ""
 
 
 class DistributionCanvas:

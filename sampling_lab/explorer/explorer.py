@@ -12,18 +12,19 @@ import ipywidgets as widgets
 
 from ..branches import Branch, Tree
 from ..generation import stream
+from ..luck import History
 from ..models import load
 from ..models.base import Model, Prompt
 from ..params import SamplingParams
 from ..results import Generation, Step
 from .board import button, group, line
-from .canvas import View
 from .controls import label
 from .forks import Forks
 from .inputs import count_box, example_prompt, prompt_box, typed_prompt
 from .panel import BETWEEN_PICTURES, Panel
 from .player import Player
 from .strip import TokenStrip
+from .view import View, first_view, step_view
 
 BETWEEN_STREAMED = 0.1
 """Seconds between pictures of a stream; more would hold the tokens up."""
@@ -49,7 +50,7 @@ class Explorer(Panel):
         max_new_tokens: the number box.
         strip: the prompt's tokens and the new ones; one of these can be selected.
         forks: the choice of another token at the selected step, and of a branch.
-        tree: every text since the last reset.
+        branches: every text since the last reset.
         branch: the one on the screen; None before the first.
         player: the run under way or the last one.
 
@@ -77,10 +78,10 @@ class Explorer(Panel):
             example_prompt(self.model) if prompt is None else prompt
         )
         self.max_new_tokens = count_box(max_new_tokens or card.default_max_new_tokens)
-        self.strip, self.tree = TokenStrip(), Tree()
+        self.strip, self.branches = TokenStrip(), Tree()
         self.branch: Branch | None = None
         self._made_for: tuple[Any, ...] = ()
-        self._shows_step = False
+        self._shows_step = self._asks_what_if = False
         params = params or SamplingParams()
         super().__init__(
             params.replace(dialect=params.dialect or card.dialect), card.vocab_size
@@ -128,7 +129,7 @@ class Explorer(Panel):
         """Show another branch; a run that is under way ends."""
         if self.branch is not None and branch_id != self.branch.id:
             self.player.stop("stopped: another branch is shown")
-            self._show_branch(self.tree[branch_id])
+            self._show_branch(self.branches[branch_id])
 
     def remove(self) -> None:
         """Remove the branch on the screen with all that left it."""
@@ -136,17 +137,17 @@ class Explorer(Panel):
             return
         self.player.stop("stopped: its branch is removed")
         parent = self.branch.parent
-        self.tree.remove(self.branch.id)
-        rest = [branch.id for branch in self.tree]
+        self.branches.remove(self.branch.id)
+        rest = [branch.id for branch in self.branches]
         if not rest:
             self.reset()
             return
-        self._show_branch(self.tree[rest[-1] if parent is None else parent])
+        self._show_branch(self.branches[rest[-1] if parent is None else parent])
 
     def reset(self) -> None:
         """End the run, forget all texts and show the token after the prompt."""
         self.player.clear()
-        self.tree, self.branch = Tree(), None
+        self.branches, self.branch = Tree(), None
         self._input_changed()
 
     def close(self) -> None:
@@ -157,15 +158,20 @@ class Explorer(Panel):
 
     def view(self) -> View:
         """Return the selected or the newest step, else the first token to come."""
-        step, name = self._step_shown(), self.model.token_text
+        step = self._step_shown()
         if step is not None:
-            verb = "given" if step.is_given else "drew"
-            title = f"step {step.index + 1} · {verb} {step.token_text}"
-            return View(step.ledger(), name, step.token_id, title)
-        ids = self.model.prompt_ids(self._prompt())
-        chain = self.params.chain(ids, len(ids))
-        ledger = chain.ledger(self.model.logits(ids))
-        return self.preview(ledger, name, "next token after the prompt")
+            params = self.params if self._asks_what_if else None
+            return step_view(self.model, self.generation, step, params)
+        ids = tuple(self.model.prompt_ids(self._prompt()))
+        history = History(ids, len(ids))
+        ledger = self.params.chain(*history).ledger(self.model.logits(ids))
+        return first_view(
+            ledger,
+            self.model.token_text,
+            self.params,
+            "next token after the prompt",
+            history=history,
+        )
 
     def redraw(self) -> None:
         """Draw the picture and show the text, at once."""
@@ -175,7 +181,7 @@ class Explorer(Panel):
     def _start(self) -> None:
         settings = prompt, params, limit = self._settings()
         run = stream(self.model, prompt, params, max_new_tokens=limit)
-        self._show_branch(self.tree.add(run))
+        self._show_branch(self.branches.add(run))
         self._made_for = settings
 
     def _start_fork(self) -> None:
@@ -184,7 +190,7 @@ class Explorer(Panel):
             return
         _, params, limit = self._settings()
         self._show_branch(
-            self.tree.fork(
+            self.branches.fork(
                 self.model,
                 self.branch.id,
                 index,
@@ -199,6 +205,7 @@ class Explorer(Panel):
         self.branch, self._made_for = branch, ()
         self.player.start(branch.source)
         self.strip.selected, self._shows_step = -1, True
+        self._asks_what_if = False
         self.forget_trouble("run")
         self.refresh.request()
 
@@ -209,7 +216,7 @@ class Explorer(Panel):
         return self._step_selected(steps) or newest
 
     def _token_selected(self, change: dict[str, Any]) -> None:
-        self._shows_step = True
+        self._shows_step, self._asks_what_if = True, False
         self.refresh.request()
 
     def _played(self) -> None:
@@ -230,7 +237,14 @@ class Explorer(Panel):
         self.refresh.request()
 
     def _params_changed(self, change: dict[str, Any]) -> None:
-        self._input_changed(change)
+        """Show what the settings make of the selected step, else of the first one."""
+        if self.strip.selected < 0:
+            self._input_changed(change)
+            return
+        self.player.stop("stopped: a setting changed")
+        self._asks_what_if = True
+        self.forget_trouble("run")
+        self.refresh.request()
 
     def _settings(self) -> tuple[Prompt, SamplingParams, int]:
         return self._prompt(), self.params, self.max_new_tokens.value
@@ -271,8 +285,12 @@ class Explorer(Panel):
         result = self.generation
         steps = result.all_steps if result else ()
         self.strip.show(self.model, steps, result.prompt_ids if result else ())
-        self.strip.forks = list(self.tree.forks(self.branch.id)) if self.branch else []
-        self.forks.show(self.model, self.tree, self.branch, self._step_selected(steps))
+        self.strip.forks = (
+            list(self.branches.forks(self.branch.id)) if self.branch else []
+        )
+        self.forks.show(
+            self.model, self.branches, self.branch, self._step_selected(steps)
+        )
         if result is None:
             self.hint.value = "Generate runs to the end, Step draws one token."
         else:

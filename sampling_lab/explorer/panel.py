@@ -10,15 +10,14 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from ..chain import Ledger
 from ..params import SamplingParams
 from ..plots import caption
-from ..plots._labels import Tokens
 from ..threads import one_thread
 from .board import Board, button, group, line
-from .canvas import DistributionCanvas, View
+from .canvas import DistributionCanvas
 from .controls import Controls
 from .pacing import Pacer
+from .view import View
 
 __all__ = ["BETWEEN_PICTURES", "Panel", "button", "group", "line"]
 
@@ -89,17 +88,6 @@ class Panel(Board):
     @abstractmethod
     def view(self) -> View:
         """Return what there is to see now."""
-
-    def preview(self, ledger: Ledger, tokens: Tokens, title: str) -> View:
-        """Return a view of a first token, with the one that the seed draws."""
-        if self.params.seed is None:
-            return View(ledger, tokens, None, f"{title} · a fresh seed at each run")
-        with one_thread():
-            chosen = self.params.draw()(ledger.final.logits).token_id
-        who = "greedy takes"
-        if not self.params.is_greedy:
-            who = f"seed {self.params.seed} draws"
-        return View(ledger, tokens, chosen, f"{title} · {who} {tokens(chosen)}")
 
     def redraw(self) -> None:
         """Draw what there is to see, at once."""

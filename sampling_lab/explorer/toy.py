@@ -18,8 +18,8 @@ from ..errors import ParameterError
 from ..params import SamplingParams
 from ..text import visible
 from .board import button, group, line
-from .canvas import View
 from .panel import Panel
+from .view import View, first_view
 
 WORDS = {"warm": 2.0, "hot": 1.0, "blue": 0.2, "run": -1.0}
 """The words to begin with, where none are given."""
@@ -110,7 +110,7 @@ class Toy(Panel):
         """Return the distribution over the words, with the one that the seed draws."""
         words, logits = self.logits()
         ledger = self.params.chain().ledger(logits)
-        return self.preview(ledger, words.__getitem__, "first draw")
+        return first_view(ledger, words.__getitem__, self.params, "first draw")
 
     def draw_once(self) -> None:
         """Draw one word more with this seed."""
