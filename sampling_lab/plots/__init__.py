@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from .stages import plot_staircase as plot_staircase
     from .stages import stages_table as stages_table
     from .stages import staircase_table as staircase_table
+    from .steps import plot_steps as plot_steps
+    from .steps import steps_table as steps_table
     from .sweep import plot_temperature_sweep as plot_temperature_sweep
     from .sweep import sweep_table as sweep_table
     from .temperature_map import plot_race_lines as plot_race_lines
@@ -37,12 +39,14 @@ _MODULES = {
     "plot_seed_grid": "temperature_map",
     "plot_stages": "stages",
     "plot_staircase": "stages",
+    "plot_steps": "steps",
     "plot_temperature_map": "temperature_map",
     "plot_temperature_sweep": "sweep",
     "plot_theory": "luck",
     "plot_wheel": "luck",
     "stages_table": "stages",
     "staircase_table": "stages",
+    "steps_table": "steps",
     "sweep_table": "sweep",
 }
 
