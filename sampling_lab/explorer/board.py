@@ -6,19 +6,56 @@ import html
 import inspect
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from functools import partial
+from typing import Any
 
 import ipywidgets as widgets
 from ipywidgets import Button
 
 from ..errors import SamplingLabError
+from .cells import CELLS, current_execution
 from .pacing import Home
 from .style import STYLE
 
 
+class ClosableHome(Home):
+    """A board's loop: once closed, what was posted or is posted then never happens."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._is_closed = False
+
+    def post(self, callback: Callable[[], None], delay: float = 0.0) -> None:
+        """Call `callback` on the loop, unless the board is closed by then."""
+        super().post(partial(self._call, callback), delay)
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run a coroutine on the loop, until the board is closed."""
+        if self._is_closed:
+            work.close()
+        else:
+            super().start(work)
+
+    def close(self) -> None:
+        """End what runs, and let nothing begin; from any thread."""
+        self._is_closed = True
+        if self.is_running:
+            self._loop.call_soon_threadsafe(self._cancel)
+
+    def _call(self, callback: Callable[[], None]) -> None:
+        if not self._is_closed:
+            callback()
+
+    def _cancel(self) -> None:
+        for task in tuple(self._tasks):
+            task.cancel()
+
+
 class Board(widgets.VBox):
     """Widgets above a status line, which also tells what went wrong.
+
+    A board that a cell of a notebook makes is closed when that cell runs again.
 
     Attributes:
         home: the event loop all work is done on.
@@ -27,10 +64,28 @@ class Board(widgets.VBox):
 
     def __init__(self) -> None:
         super().__init__()
-        self.home = Home()
+        self.home = ClosableHome()
         self.status = line("status")
         self._troubles: dict[str, str] = {}
         self._warnings: tuple[str, ...] = ()
+        CELLS.add(self, current_execution())
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing can be done here any more."""
+        return self.comm is None
+
+    def close(self) -> None:
+        """Stop everything and remove the widgets, with all that are inside them.
+
+        `ipywidgets` alone would leave these in the kernel and on the page.
+        """
+        if self.is_closed:
+            return
+        super().close()
+        self.home.close()
+        for widget in _reached_from(self):
+            widget.close()
 
     def lay_out(self, *parts: widgets.Widget) -> None:
         """Put widgets one below the other, over the status line."""
@@ -52,12 +107,15 @@ class Board(widgets.VBox):
     def guard(self, action: Callable[[], None], what: str = "view") -> bool:
         """Do something, show its error and warnings; return whether it went well.
 
-        A widget's handler has no caller who could see an exception.
+        A widget's handler has no caller who could see an exception. Once the board is
+        closed, nothing is done.
 
         Args:
             action: what to do.
             what: errors of one kind stay until this kind of action goes well.
         """
+        if self.is_closed:
+            return False
         trouble = ""
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -82,6 +140,8 @@ class Board(widgets.VBox):
 
     def show_status(self) -> None:
         """Show the first error there is, or else the status and any warnings."""
+        if self.is_closed:
+            return
         if error := next(filter(None, self.problems()), ""):
             self.status.value = f'<span role="alert">{html.escape(error)}</span>'
         else:
@@ -116,3 +176,26 @@ def line(name: str, value: str = "") -> widgets.HTML:
     made = widgets.HTML(value)
     made.add_class(f"sampling-lab-{name}")
     return made
+
+
+def _reached_from(board: Board) -> set[widgets.Widget]:
+    """Return all widgets that a board holds, in its traits or its attributes.
+
+    Layouts and styles are widgets too, and a part that is on no page now is held by
+    an attribute alone.
+    """
+    found: set[widgets.Widget] = set()
+    todo: list[widgets.Widget] = [board]
+    while todo:
+        new = set(_widgets_in(vars(todo.pop()))) - found - {board}
+        found |= new
+        todo += new
+    return found
+
+
+def _widgets_in(value: object) -> Iterator[widgets.Widget]:
+    if isinstance(value, widgets.Widget):
+        yield value
+    elif isinstance(value, dict | list | tuple):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _widgets_in(item)
