@@ -38,13 +38,28 @@ def read(path: str | Path) -> Any:
     """
     path = Path(path).absolute()
     try:
-        return json.loads(path.read_bytes(), parse_constant=_refuse_constant)
+        content = path.read_bytes()
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise ParameterError(f"{path} cannot be read: {reason}") from None
+    return parse(content, str(path))
+
+
+def parse(content: bytes, name: str) -> Any:
+    """Return what JSON in bytes holds.
+
+    Args:
+        content: the bytes of a file.
+        name: what an error calls it.
+
+    Raises:
+        ParameterError: it is no strict JSON.
+    """
+    try:
+        return json.loads(content, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
         raise ParameterError(
-            f"{path} is not a JSON file; give one that the lab saved"
+            f"{name} is not a JSON file; give one that the lab saved"
         ) from None
 
 

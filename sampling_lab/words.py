@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from .dialects import ADJUSTMENTS, CUTS, PENALTIES
 
 if TYPE_CHECKING:
+    from .chain import Ledger
     from .params import SamplingParams
 
 TEMPLATES = {
@@ -31,13 +32,23 @@ TEMPLATES = {
 
 def describe(params: SamplingParams) -> str:
     """Return what differs from neutral, and the seed where it counts."""
-    parts = [_words(params, name) for name in TEMPLATES if params.is_on(name)]
+    parts = differences(params)
     if not params.is_greedy:
         seed = params.seed
         parts.append("a fresh seed" if seed is None else f"seed {seed}")
         if params.draw_method:
             parts.append(f"drawn by {params.draw_method}")
     return ", ".join(parts)
+
+
+def differences(params: SamplingParams) -> list[str]:
+    """Return what differs from neutral, each in words.
+
+    >>> from sampling_lab import SamplingParams
+    >>> differences(SamplingParams(temperature=0.8, top_k=5))
+    ['temperature 0.8', 'top-k 5']
+    """
+    return [_words(params, name) for name in TEMPLATES if params.is_on(name)]
 
 
 def notes(params: SamplingParams, vocab_size: int) -> tuple[str, ...]:
@@ -52,10 +63,39 @@ def notes(params: SamplingParams, vocab_size: int) -> tuple[str, ...]:
     return (*about, *_on_borrowed(params))
 
 
+def idle(params: SamplingParams, ledger: Ledger | None = None) -> dict[str, str]:
+    """Return the parameters that cannot matter, whatever their value, with the reason.
+
+    Args:
+        params: the settings.
+        ledger: what they do to one token's logits; once a stage has left one token,
+            nothing after it matters there.
+
+    Example:
+        >>> from sampling_lab import SamplingParams
+        >>> idle(SamplingParams(temperature=0))["top_p"]
+        'temperature is 0'
+    """
+    if params.is_greedy:
+        names = (*CUTS, "xtc_threshold", "seed", "draw_method")
+        return dict.fromkeys(names, "temperature is 0")
+    if ledger is None or ledger.kept_count > 1:
+        return {}
+    order = params.rules.order
+    for record in ledger.stages:
+        if record.after.kept_count == 1:
+            name = record.stage.name
+            labels = [label(other).removesuffix("s") for other in order]  # bans, ban
+            later = order[labels.index(name) + 1 :]
+            return dict.fromkeys((*later, "seed"), f"{name} left 1 token")
+    return {}  # it was the model itself
+
+
 def label(name: str) -> str:
     """Return a parameter's name as people say it."""
     plain = {"no_repeat_ngram_size": "no-repeat-ngram", "banned_token_ids": "bans"}
-    return plain.get(name) or TEMPLATES[name].split(" {")[0]
+    template = TEMPLATES.get(name, name.replace("_", " "))
+    return plain.get(name) or template.split(" {")[0]
 
 
 def _on_greed(params: SamplingParams) -> list[str]:

@@ -21,7 +21,8 @@ from PIL import Image
 from sampling_lab import SamplingParams, fork, generate
 from sampling_lab.explorer import Explorer, Toy
 from sampling_lab.explorer.canvas import DistributionCanvas
-from sampling_lab.explorer.controls import Controls, Counts, Linear
+from sampling_lab.explorer.controls import Controls
+from sampling_lab.explorer.dial import Counts, Linear
 from sampling_lab.explorer.explorer import BETWEEN_STREAMED
 from sampling_lab.explorer.pacing import Home, Interrupts, Pacer
 from sampling_lab.explorer.png import PaletteEncoder
@@ -140,7 +141,7 @@ def test_typing_a_prompt_shows_its_next_token():
 
 def test_the_card_names_the_model():
     explorer = make_explorer()
-    card = explorer.children[1]
+    card = explorer.picker.card
     assert card.value == "table · fake · 64 parameters · vocabulary 8 · context " + (
         "unlimited · float32 · dialect transformers"
     )
@@ -379,7 +380,8 @@ def test_reset_forgets_the_text():
     explorer.reset()
     assert explorer.generation is None
     assert "Generate runs to the end" in explorer.hint.value
-    assert explorer.strip.tokens == [] and len(explorer.branches) == 0
+    assert [chip["text"] for chip in explorer.strip.tokens] == ["a", "b"]
+    assert len(explorer.branches) == 0
     assert "next token after the prompt" in explorer.title.value
     assert explorer.status.value == "ready"
 
@@ -618,7 +620,7 @@ def test_a_fork_is_the_librarys_own():
     assert explorer.generation.steps[2].is_given
     assert explorer.strip.forks == [2]
     assert explorer.strip.selected == -1
-    assert f"step 3: {expected.steps[2].token_text}" in explorer.forks.branch.label
+    assert f"step 3: {expected.steps[2].token_text}" in explorer.branch_list.branch.label
 
 
 def test_branches_can_be_gone_back_to_and_removed():
@@ -628,7 +630,7 @@ def test_branches_can_be_gone_back_to_and_removed():
     explorer.fork()
     second = explorer.generation
     assert second.token_ids != first.token_ids
-    explorer.forks.branch.value = 1
+    explorer.branch_list.branch.value = 1
     assert explorer.generation == first
     assert [c["id"] for c in explorer.strip.tokens[-6:]] == list(first.token_ids)
     explorer.go_to(2)
@@ -788,7 +790,7 @@ def test_fifty_redraws_leave_no_figure_open_and_no_artist_behind():
         dial(explorer, "temperature").slider.value = 0.05 + at % 7 * 0.1
         dial(explorer, "top_k").slider.value = at % 3
     assert plt.get_fignums() == []
-    layers = list(explorer.canvas._axes.values())
+    layers = list(explorer.pictures._bars._axes.values())
     assert len(layers) <= 9
     assert all(len(layer.artists.ax.get_children()) < 40 for layer in layers)
 

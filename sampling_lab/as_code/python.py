@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .request import Request, given
+
+if TYPE_CHECKING:
+    from ..params import SamplingParams
 
 _LAB_LINES = """\
 from sampling_lab import SamplingParams, generate, load
@@ -52,23 +55,28 @@ def lab(request: Request) -> str:
         options += f", stop_token_ids={list(request.stop_token_ids)}"
     return _LAB_LINES.format(
         checkpoint=request.checkpoint,
-        settings=", ".join(f"{k}={v!r}" for k, v in given(request.params)),
+        settings=settings(request.params),
         prompt=request.prompt,
         options=options,
     )
 
 
+def settings(params: SamplingParams) -> str:
+    """Return the arguments of `SamplingParams` that differ from its defaults."""
+    return ", ".join(f"{name}={value!r}" for name, value in given(params))
+
+
 def transformers(request: Request) -> str:
     """Return a call of `model.generate` that fills in nothing of its own."""
-    params, settings = request.params, request.settings("transformers")
+    params, values = request.params, request.settings("transformers")
     arguments: dict[str, Any] = {"do_sample": not params.is_greedy}
     if not params.is_greedy:
         arguments |= {"temperature": params.temperature, "top_k": params.top_k or 0}
-    if bias := settings.pop("logit_bias", None):
+    if bias := values.pop("logit_bias", None):
         arguments["sequence_bias"] = [[[token_id], value] for token_id, value in bias]
-    if banned := settings.pop("banned_token_ids", None):
+    if banned := values.pop("banned_token_ids", None):
         arguments["suppress_tokens"] = list(banned)
-    arguments |= {k: v for k, v in settings.items() if k != "top_k"}
+    arguments |= {k: v for k, v in values.items() if k != "top_k"}
     if request.max_new_tokens is not None:
         arguments["max_new_tokens"] = request.max_new_tokens
     has_seed = not params.is_greedy and params.seed is not None
@@ -111,12 +119,12 @@ def _inputs(request: Request) -> str:
 
 def vllm(request: Request) -> str:
     """Return a call of vLLM's `generate` or `chat`."""
-    params, settings = request.params, request.settings("vllm")
+    params, values = request.params, request.settings("vllm")
     arguments: dict[str, Any] = {"temperature": params.temperature}
-    bias = dict(settings.pop("logit_bias", ()))
+    bias = dict(values.pop("logit_bias", ()))
     # It bans words, not ids; its largest bias does the same.
-    bias |= dict.fromkeys(settings.pop("banned_token_ids", ()), -100.0)
-    arguments |= settings
+    bias |= dict.fromkeys(values.pop("banned_token_ids", ()), -100.0)
+    arguments |= values
     if bias:
         arguments["logit_bias"] = bias
     if not params.is_greedy and params.seed is not None:

@@ -19,7 +19,7 @@ from ..params import SamplingParams
 from ..typed import parse_lines, parse_seeds, setting_words
 from .board import Board, button, group, line
 from .compare_html import STYLE, answer_names, answers_html, table_html
-from .controls import label
+from .dial import label
 from .inputs import count_box, example_prompt, prompt_box, typed_prompt
 from .pacing import Pacer
 from .player import Player

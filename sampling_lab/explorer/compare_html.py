@@ -9,7 +9,7 @@ from string import ascii_uppercase
 
 from ..display import surprisal
 from ..grid import Cell
-from ..results import Step
+from ..results import Generation, Step
 from ..text import visible
 
 SHOWN_ANSWERS = 12
@@ -55,6 +55,26 @@ def table_html(
         f'style="min-width:{150 + 190 * len(seeds)}px">'
         f'<tr><th class="corner"></th>{head}</tr>{body}</table></div>'
     )
+
+
+def beside_html(
+    reference: tuple[str, Generation], other: tuple[str, Generation], at: int | None
+) -> str:
+    """Return two texts, each with its name, one below the other, as HTML.
+
+    Args:
+        reference: the first, with its name.
+        other: the second.
+        at: the first token in which it differs, from 0; None is nowhere.
+    """
+    rows = [(*reference, None), (*other, at)]
+    body = "".join(
+        f'<tr><th scope="row">{html.escape(name)}</th>'
+        + _cell_html(Cell(text.params, text, first), row == 0, {})
+        + "</tr>"
+        for row, (name, text, first) in enumerate(rows)
+    )
+    return f'<table class="sampling-lab-grid">{body}</table>'
 
 
 def answers_html(answers: Mapping[str, int], names: Mapping[str, str]) -> str:

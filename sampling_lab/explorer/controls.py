@@ -1,14 +1,12 @@
-"""The controls: sliders and boxes over one `SamplingParams`."""
+"""The controls: sliders and boxes over one `SamplingParams`, and what they come to."""
 
 from __future__ import annotations
 
-import math
+import html
 import secrets
-from bisect import bisect_left
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import ipywidgets as widgets
 import traitlets
@@ -16,131 +14,27 @@ import traitlets
 from ..dialects import DIALECTS
 from ..errors import ParameterError
 from ..params import SamplingParams
-
-_DIGITS = 9
-"""Decimals of a slider's position that count; the rest is binary rounding."""
+from ..presets import apply_preset, neutral
+from ..words import differences
+from ..words import label as words_for
+from .dial import Counts, Dial, Linear, Scale, label, typed, value_box
 
 _SEED_BITS = 16
 """A seed from the dice is short enough to be read out and typed."""
 
-
-class Scale(Protocol):
-    """Where a value stands on its slider, and what a position stands for."""
-
-    def value(self, position: float) -> float | None:
-        """Return the value at a position; None where that is off."""
-        ...
-
-    def position(self, value: float | None) -> float:
-        """Return the position nearest to a value."""
-        ...
-
-    def slider(self) -> widgets.Widget:
-        """Return a slider with these positions."""
-        ...
-
-
-@dataclass(frozen=True)
-class Linear:
-    """Even steps from low to high; one end may mean off."""
-
-    low: float
-    high: float
-    step: float
-    off: float | None = None
-
-    def value(self, position: float) -> float | None:
-        """Return the position, without the rounding of binary fractions."""
-        value = round(position, _DIGITS)
-        return None if value == self.off else value
-
-    def position(self, value: float | None) -> float:
-        """Return the step nearest to a value: a slider would round it, and say so."""
-        value = self.off if value is None else value
-        steps = round((value - self.low) / self.step)
-        nearest = round(self.low + steps * self.step, _DIGITS)
-        return min(max(nearest, self.low), self.high)
-
-    def slider(self) -> widgets.FloatSlider:
-        """Return a slider in steps."""
-        return widgets.FloatSlider(
-            min=self.low, max=self.high, step=self.step, readout=False
-        )
-
-
-class Counts:
-    """Whole numbers from 1, ever further apart, to the vocabulary, which is off."""
-
-    def __init__(self, vocab_size: int, stops: int = 120) -> None:
-        last = max(1, vocab_size - 1)
-        ratios = (at / stops for at in range(stops + 1))
-        self._values = sorted({round(last**ratio) for ratio in ratios})
-
-    def value(self, position: float) -> int | None:
-        """Return the number at a stop, or None at the last one."""
-        at = int(position)
-        return self._values[at] if at < len(self._values) else None
-
-    def position(self, value: float | None) -> int:
-        """Return the stop at or just above a number."""
-        return bisect_left(self._values, math.inf if value is None else value)
-
-    def slider(self) -> widgets.IntSlider:
-        """Return a slider over the stops."""
-        return widgets.IntSlider(min=0, max=len(self._values), readout=False)
-
-
-class Dial(widgets.HBox):
-    """A name, a slider to move and a box that shows and takes the exact value.
-
-    Args:
-        name: what stands before it.
-        scale: the slider's positions.
-        on_change: called with a value when a person moves the slider, or with the
-            number (or words) typed into the box.
-        tooltip: one sentence.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        scale: Scale,
-        on_change: Callable[[Any], None],
-        tooltip: str,
-    ) -> None:
-        self.scale = scale
-        self.slider = scale.slider()
-        self.slider.tooltip = tooltip
-        self.slider.layout = widgets.Layout(flex="1 1 auto", min_width="60px")
-        self.box = _box(tooltip)
-        self._on_change = on_change
-        super().__init__([label(name), self.slider, self.box])
-        self.slider.observe(self._slider_moved, "value")
-        self.box.observe(self._box_filled, "value")
-        self._value: float | None = None
-
-    def show(self, value: float | None) -> None:
-        """Show a value; a value between two positions keeps all its digits."""
-        self._value = value
-        if not self._stands_right(self.slider.value):
-            self.slider.value = self.scale.position(value)
-        self.box.value = _shown(value)
-
-    def _stands_right(self, position: float) -> bool:
-        """Return whether the slider's position is that of the value.
-
-        Up to binary rounding: to correct that would send a position to the browser,
-        and a slider that a person moves on meanwhile would jump back.
-        """
-        return round(position, _DIGITS) == self.scale.position(self._value)
-
-    def _slider_moved(self, change: dict[str, Any]) -> None:
-        if not self._stands_right(change["new"]):  # else `show` has moved it
-            self._on_change(self.scale.value(change["new"]))
-
-    def _box_filled(self, change: dict[str, Any]) -> None:
-        if change["new"] != _shown(self._value):
-            self._on_change(_typed(change["new"]))
+_DIALS: dict[str, tuple[Scale, str]] = {
+    "temperature": (Linear(0.0, 3.0, 0.05), "Divides the logits; 0 is greedy"),
+    "top_k": (Counts(2), "Keep the k most likely tokens"),
+    "top_p": (
+        Linear(0.01, 1.0, 0.01, off=1.0),
+        "Keep the most likely tokens that reach this mass together",
+    ),
+    "min_p": (
+        Linear(0.0, 0.5, 0.005, off=0.0),
+        "Keep tokens at least this fraction as likely as the likeliest",
+    ),
+}
+"""The scale of each dial, and what it does; top-k ends with the vocabulary."""
 
 
 class Controls(widgets.VBox):
@@ -149,18 +43,103 @@ class Controls(widgets.VBox):
     Args:
         params: the values to begin with; its dialect is resolved already.
         vocab_size: the end of top-k.
+        presets: settings to choose from by name, as `sampling_lab.presets` has them.
 
     Attributes:
         params: the values in force; setting it moves the widgets.
         problem: why the last input was refused, or "".
+        summary: what differs from neutral, and what cannot matter; HTML.
     """
 
     params = traitlets.Instance(SamplingParams)
     problem = traitlets.Unicode()
 
-    def __init__(self, params: SamplingParams, vocab_size: int) -> None:
-        self.dials = self._make_dials(vocab_size)
-        self.seed = _box("An integer below 2**64; empty draws a new one each run")
+    def __init__(
+        self,
+        params: SamplingParams,
+        vocab_size: int,
+        presets: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> None:
+        self.dials = {
+            name: Dial(
+                name.replace("_", "-"), scale, partial(self._dial_turned, name), tooltip
+            )
+            for name, (scale, tooltip) in _DIALS.items()
+        }
+        self.presets: dict[str, Mapping[str, Any]] = {}
+        self._make_boxes()
+        self.seed_row = widgets.HBox([label("seed"), self.seed, self.dice])
+        super().__init__(
+            [
+                widgets.HBox([label("preset"), self.preset, self.neutralise_button]),
+                *self.dials.values(),
+                self.seed_row,
+                widgets.HBox([label("dialect"), self.dialect]),
+                self.summary,
+            ],
+            params=params,
+        )
+        self.add_class("sampling-lab-controls")
+        self.preset.observe(self._preset_chosen, "value")
+        self.fit(vocab_size, presets or {})
+        self.seed.observe(self._seed_filled, "value")
+        self.dialect.observe(self._dialect_chosen, "value")
+        self.dice.on_click(self._dice_clicked)
+        self.neutralise_button.on_click(self._neutralise_clicked)
+
+    def fit(self, vocab_size: int, presets: Mapping[str, Mapping[str, Any]]) -> None:
+        """Fit a model: the end of top-k, and the settings that can be chosen."""
+        self.presets = dict(presets)
+        self.dials["top_k"].fit(Counts(vocab_size))
+        self._offer_presets()
+        self.show_idle({})
+
+    def set(self, name: str, value: Any) -> None:
+        """Change one parameter; what it refuses is in `problem`."""
+        self._change(lambda: self.params.replace(**{name: value}))
+
+    def new_seed(self) -> None:
+        """Take another seed."""
+        self.set("seed", secrets.randbits(_SEED_BITS))
+
+    def neutralise(self) -> None:
+        """Turn everything off; seed, dialect and draw stay."""
+        self._change(lambda: neutral(self.params))
+
+    def choose_preset(self, name: str) -> None:
+        """Set everything but the seed as a preset has it."""
+        self._change(lambda: apply_preset(self.params, self.presets[name]))
+
+    def show_idle(self, reasons: Mapping[str, str]) -> None:
+        """Grey the controls that cannot matter; nothing keeps a person from using them.
+
+        Args:
+            reasons: for each such parameter, as `words.idle` gives them.
+        """
+        rows = {**self.dials, "seed": self.seed_row}
+        for name, row in rows.items():
+            change = row.add_class if name in reasons else row.remove_class
+            change("sampling-lab-idle")
+        lines = [_difference(self.params)]
+        names = [words_for(name) for name in rows if name in reasons]
+        if names:
+            reason = next(reasons[name] for name in rows if name in reasons)
+            lines.append(f"no effect: {', '.join(names)} ({reason})")
+        self.summary.value = "<br>".join(map(html.escape, lines))
+
+    def _change(self, change: Callable[[], SamplingParams]) -> None:
+        """Take other parameters; where they are refused, say why and keep these."""
+        try:
+            params, self.problem = change(), ""
+        except ParameterError as error:
+            params, self.problem = self.params, str(error)
+        if params == self.params:
+            self._show(params)  # over what was typed
+        self.params = params
+
+    def _make_boxes(self) -> None:
+        wide = {"flex": "1 1 auto", "width": "auto", "min_width": "0"}
+        self.seed = value_box("An integer below 2**64; empty draws a new one each run")
         self.seed.layout.flex = "1 1 auto"
         self.dice = widgets.Button(
             icon="random", tooltip="Another seed", layout=widgets.Layout(width="38px")
@@ -168,55 +147,25 @@ class Controls(widgets.VBox):
         self.dialect = widgets.Dropdown(
             options=list(DIALECTS),
             tooltip="Whose rules: order of the stages, ties, and the draw",
-            layout=widgets.Layout(flex="1 1 auto", width="auto"),
+            layout=widgets.Layout(**wide),
         )
-        super().__init__(
-            [
-                *self.dials.values(),
-                widgets.HBox([label("seed"), self.seed, self.dice]),
-                widgets.HBox([label("dialect"), self.dialect]),
-            ],
-            params=params,
+        self.preset = widgets.Dropdown(
+            tooltip="Settings to begin with", layout=widgets.Layout(**wide)
         )
-        self.add_class("sampling-lab-controls")
-        self.seed.observe(self._seed_filled, "value")
-        self.dialect.observe(self._dialect_chosen, "value")
-        self.dice.on_click(self._dice_clicked)
-        self._show(params)
+        self.neutralise_button = widgets.Button(
+            description="Neutralise",
+            tooltip="Turn everything off: the model's own distribution",
+            layout=widgets.Layout(width="88px"),
+        )
+        self.summary = widgets.HTML()
+        self.summary.add_class("sampling-lab-summary")
 
-    def set(self, name: str, value: Any) -> None:
-        """Change one parameter; what it refuses is in `problem`."""
-        try:
-            params, self.problem = self.params.replace(**{name: value}), ""
-        except ParameterError as error:
-            params, self.problem = self.params, str(error)
-        if params == self.params:
-            self._show(params)  # over what was typed
-        self.params = params
-
-    def new_seed(self) -> None:
-        """Take another seed."""
-        self.set("seed", secrets.randbits(_SEED_BITS))
-
-    def _make_dials(self, vocab_size: int) -> dict[str, Dial]:
-        scales: dict[str, tuple[Scale, str]] = {
-            "temperature": (Linear(0.0, 3.0, 0.05), "Divides the logits; 0 is greedy"),
-            "top_k": (Counts(vocab_size), "Keep the k most likely tokens"),
-            "top_p": (
-                Linear(0.01, 1.0, 0.01, off=1.0),
-                "Keep the most likely tokens that reach this mass together",
-            ),
-            "min_p": (
-                Linear(0.0, 0.5, 0.005, off=0.0),
-                "Keep tokens at least this fraction as likely as the likeliest",
-            ),
-        }
-        return {
-            name: Dial(
-                name.replace("_", "-"), scale, partial(self._dial_turned, name), tooltip
-            )
-            for name, (scale, tooltip) in scales.items()
-        }
+    def _offer_presets(self) -> None:
+        # New options select the first one on their way; no person has chosen that.
+        self.preset.unobserve(self._preset_chosen, "value")
+        self.preset.options = [("–", None), *((name, name) for name in self.presets)]
+        self.preset.observe(self._preset_chosen, "value")
+        self._show(self.params)
 
     @traitlets.observe("params")
     def _params_set(self, change: dict[str, Any]) -> None:
@@ -227,12 +176,20 @@ class Controls(widgets.VBox):
             dial.show(getattr(params, name))
         self.seed.value = "" if params.seed is None else str(params.seed)
         self.dialect.value = params.dialect
+        self.preset.value = next(filter(self._is_set, self.presets), None)
+
+    def _is_set(self, name: str) -> bool:
+        """Return whether a preset is what is in force."""
+        try:
+            return apply_preset(self.params, self.presets[name]) == self.params
+        except ParameterError:  # an author's slip; choosing the preset tells of it
+            return False
 
     def _dial_turned(self, name: str, value: Any) -> None:
         self.set(name, 1.0 if name == "temperature" and value is None else value)
 
     def _seed_filled(self, change: dict[str, Any]) -> None:
-        seed = _typed(change["new"])
+        seed = typed(change["new"])
         if seed != self.params.seed:
             self.set("seed", seed)
 
@@ -240,36 +197,20 @@ class Controls(widgets.VBox):
         if change["new"] != self.params.dialect:
             self.set("dialect", change["new"])
 
+    def _preset_chosen(self, change: dict[str, Any]) -> None:
+        name = change["new"]
+        if name is not None and not self._is_set(name):
+            self.choose_preset(name)
+
     def _dice_clicked(self, button: widgets.Button) -> None:
         self.new_seed()
 
-
-def label(text: str) -> widgets.Label:
-    """Return the name of a control."""
-    return widgets.Label(text, layout=widgets.Layout(width="84px", flex="0 0 auto"))
+    def _neutralise_clicked(self, button: widgets.Button) -> None:
+        self.neutralise()
 
 
-def _box(tooltip: str) -> widgets.Text:
-    """Return a text box: unlike a number box it keeps 2**64 - 1 to the last digit."""
-    return widgets.Text(
-        continuous_update=False,
-        tooltip=tooltip,
-        layout=widgets.Layout(width="76px", flex="0 0 auto"),
-    )
-
-
-def _shown(value: float | None) -> str:
-    return "off" if value is None else f"{value:.12g}"
-
-
-def _typed(text: str) -> Any:
-    """Return what was typed as a number, None for off, or as it is."""
-    text = text.strip()
-    if text.lower() in ("", "off", "none"):
-        return None
-    for number in (int, float):
-        try:
-            return number(text)
-        except ValueError:
-            continue
-    return text
+def _difference(params: SamplingParams) -> str:
+    parts = differences(params)
+    if not parts:
+        return "neutral: the model's own distribution"
+    return f"differs from neutral: {', '.join(parts)}"

@@ -2,41 +2,52 @@
 
 from __future__ import annotations
 
-import html
-from collections.abc import Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import ipywidgets as widgets
 
-from ..branches import Branch, Tree
-from ..generation import stream
-from ..luck import History
+from .. import strict_json
+from ..branches import Tree
+from ..generation import Run
 from ..models import load
-from ..models.base import Model, Prompt
+from ..models.base import Model, ModelCard, Prompt
+from ..models.listing import list_checkpoints
 from ..params import SamplingParams
-from ..results import Generation, Step
+from ..presets import carry_over, presets
 from .board import button, group, line
-from .controls import label
+from .branch_list import BranchList
+from .compare_html import STYLE
+from .desk import Desk
+from .dial import label
+from .export import Export, save_files
 from .forks import Forks
-from .inputs import count_box, example_prompt, prompt_box, typed_prompt
-from .panel import BETWEEN_PICTURES, Panel
+from .inputs import PromptBox, count_box
+from .panel import BETWEEN_PICTURES
+from .picker import Picker
 from .player import Player
+from .scorer import Scorer
+from .session import Session
 from .strip import TokenStrip
-from .view import View, first_view, step_view
 
 BETWEEN_STREAMED = 0.1
 """Seconds between pictures of a stream; more would hold the tokens up."""
 
 
-class Explorer(Panel):
+_ACTIONS = ("run", "code", "save", "branches", "model")
+"""What a person asks for; an error of one is shown until the next."""
+
+
+class Explorer(Desk):
     r"""A panel over one model: move a slider, see the distribution; generate, stop.
 
     The picture shows the next token after the prompt, and which one the seed draws;
     while text streams in it follows the newest step, until a setting changes. A token
-    that is selected in the strip shows its own step instead, and any other token can
-    be taken there: the text forks, and every branch can be gone back to.
+    that is selected in the strip shows its own step as it was, and then, when a
+    setting changes, what that makes of it. Any other token can be taken there: the
+    text forks, and every branch can be gone back to.
 
     Args:
         model: a model, or what `load` takes.
@@ -45,13 +56,14 @@ class Explorer(Panel):
         max_new_tokens: None is the model's own default.
 
     Attributes:
-        model: the loaded model.
-        prompt: the text box.
+        session: the model, its texts, and which of them is looked at.
+        picker: the choice of another model.
+        asks: the prompt with its mode and system line; `prompt` is its text box.
         max_new_tokens: the number box.
         strip: the prompt's tokens and the new ones; one of these can be selected.
-        forks: the choice of another token at the selected step, and of a branch.
-        branches: every text since the last reset.
-        branch: the one on the screen; None before the first.
+        forks: the choice of another token at the selected step.
+        branch_list: the choice of a text, and of one to hold beside it.
+        export: code to copy and files to save.
         player: the run under way or the last one.
 
     Example:
@@ -72,236 +84,275 @@ class Explorer(Panel):
         params: SamplingParams | None = None,
         max_new_tokens: int | None = None,
     ) -> None:
-        self.model = model if isinstance(model, Model) else load(model)
+        self.session = _session(model)
         card = self.model.card
-        self.prompt = prompt_box(
-            example_prompt(self.model) if prompt is None else prompt
-        )
+        self.asks = PromptBox(self.model, prompt)
+        self.prompt = self.asks.text
         self.max_new_tokens = count_box(max_new_tokens or card.default_max_new_tokens)
-        self.strip, self.branches = TokenStrip(), Tree()
-        self.branch: Branch | None = None
+        self.strip = TokenStrip()
         self._made_for: tuple[Any, ...] = ()
-        self._shows_step = self._asks_what_if = False
         params = params or SamplingParams()
         super().__init__(
-            params.replace(dialect=params.dialect or card.dialect), card.vocab_size
+            params.replace(dialect=params.dialect or card.dialect),
+            card.vocab_size,
+            presets(card),
         )
-        guard = partial(self.guard, what="run")
-        self.player = Player(self.model, self.home, guard, self._played)
+        self.player = self._new_player()
+        self.scorer = Scorer(
+            self.home, partial(self.guard, what="score"), self.refresh.request
+        )
         self._arrange()
-        self.prompt.observe(self._input_changed, "value")
+        self.asks.on_change(self._input_changed)
         self.max_new_tokens.observe(self._input_changed, "value")
         self.strip.observe(self._token_selected, "selected")
+        self.strip.observe(self._asked_anew, "prompt")
         self._played()
         self.draw_first()
 
-    @property
-    def generation(self) -> Generation | None:
-        """The text on the screen, as far as it goes by now; None before the first."""
-        return self.branch.generation if self.branch else None
+    # What the buttons do
 
     def generate(self) -> None:
         """Run from the prompt to the end; one run at a time.
 
         In a notebook this returns at once and the tokens come in afterwards.
         """
-        if not self.player.is_playing and self.guard(self._start, "run"):
+        if not self.player.is_playing and self._act(self._start, "run"):
             self.player.play()
 
     def step(self) -> None:
         """Draw one token: the next one, or the first after a setting changed."""
-        if self.player.is_playing:
-            return
-        fits = self.player.is_open and self._made_for == self._settings()
-        if fits or self.guard(self._start, "run"):
-            self.guard(self.player.advance, "run")
+        if not self.player.is_playing:
+            self._act(self._step, "run")
 
     def stop(self) -> None:
         """End the run after the token it is at; what there is stays."""
         self.player.stop()
 
+    def reset(self) -> None:
+        """Forget all text; the settings stay."""
+        self.player.clear()
+        self.session.reset()
+        self._input_changed()
+
     def fork(self) -> None:
         """Take the chosen token at the selected step, and go on from there."""
-        if not self.player.is_playing and self.guard(self._start_fork, "run"):
+        if not self.player.is_playing and self._act(self._start_fork, "run"):
             self.player.play()
 
     def go_to(self, branch_id: int) -> None:
         """Show another branch; a run that is under way ends."""
-        if self.branch is not None and branch_id != self.branch.id:
+        if self.session.branch is None or branch_id != self.session.branch.id:
             self.player.stop("stopped: another branch is shown")
-            self._show_branch(self.branches[branch_id])
+            self.session.look_at(branch_id)
+            self._show_branch()
 
     def remove(self) -> None:
         """Remove the branch on the screen with all that left it."""
-        if self.branch is None:
-            return
         self.player.stop("stopped: its branch is removed")
-        parent = self.branch.parent
-        self.branches.remove(self.branch.id)
-        rest = [branch.id for branch in self.branches]
-        if not rest:
+        self.session.remove()
+        if self.session.branch is None:
             self.reset()
-            return
-        self._show_branch(self.branches[rest[-1] if parent is None else parent])
+        else:
+            self._show_branch()
 
-    def reset(self) -> None:
-        """End the run, forget all texts and show the token after the prompt."""
-        self.player.clear()
-        self.branches, self.branch = Tree(), None
-        self._input_changed()
+    def copy_code(self) -> None:
+        """Put code that gives what is on the screen into the box below."""
+        self._act(lambda: self.export.show_code(self.code()), "code")
+
+    def code(self, target: str | None = None) -> str:
+        """Return code that gives what is on the screen; None is the target chosen."""
+        target = self.export.target.value if target is None else target
+        return self.session.code(target, *self._settings())
+
+    def save(self) -> None:
+        """Save the picture, its table and all texts as files."""
+        self._act(self._save, "save")
+
+    def load_branches(self, content: bytes, name: str = "the file") -> None:
+        """Take up the texts in a file that `save` wrote, in place of those there are.
+
+        Args:
+            content: the bytes of its .json file.
+            name: what an error calls it.
+        """
+        self.player.stop("stopped: other branches are shown")
+        adopt = partial(self._adopt, content, name)
+        if self._act(adopt, "branches"):
+            self._show_branch()
+
+    def load_model(self, source: Model | str | Path) -> None:
+        """Take another model; prompt and settings stay where they make sense.
+
+        In a notebook this returns at once, and the model is there a little later.
+        """
+        self.player.stop("stopped: another model is loaded")
+        self.picker.show_loading(str(source))
+        self.home.post(lambda: self._change_model(source))
 
     def close(self) -> None:
         """End the run and remove the widgets."""
         if self.player is not None:  # else it is a half-made panel's end
             self.player.stop()
+            self.scorer.stop()
         super().close()
 
-    def view(self) -> View:
-        """Return the selected or the newest step, else the first token to come."""
-        step = self._step_shown()
-        if step is not None:
-            params = self.params if self._asks_what_if else None
-            return step_view(self.model, self.generation, step, params)
-        ids = tuple(self.model.prompt_ids(self._prompt()))
-        history = History(ids, len(ids))
-        ledger = self.params.chain(*history).ledger(self.model.logits(ids))
-        return first_view(
-            ledger,
-            self.model.token_text,
-            self.params,
-            "next token after the prompt",
-            history=history,
-        )
+    # What follows
 
-    def redraw(self) -> None:
-        """Draw the picture and show the text, at once."""
-        self._show_text()
-        super().redraw()
+    def _act(self, action: Callable[[], None], what: str) -> bool:
+        """Do what a person asked for; what was said of the last such thing is over."""
+        self._forget()
+        return self.guard(action, what)
+
+    def _forget(self) -> None:
+        self._notice = ""
+        for what in _ACTIONS:
+            self.forget_trouble(what)
+
+    def _step(self) -> None:
+        if not self.player.is_open or self._made_for != self._settings():
+            self._start()
+        self.player.advance()
 
     def _start(self) -> None:
-        settings = prompt, params, limit = self._settings()
-        run = stream(self.model, prompt, params, max_new_tokens=limit)
-        self._show_branch(self.branches.add(run))
+        settings = self._settings()
+        self.session.start(*settings)
+        self._show_branch()
         self._made_for = settings
 
     def _start_fork(self) -> None:
         index, token_id = self.strip.selected, self.forks.choice
-        if self.branch is None or index < 0 or token_id is None:
+        if index < 0 or token_id is None:
             return
         _, params, limit = self._settings()
-        self._show_branch(
-            self.branches.fork(
-                self.model,
-                self.branch.id,
-                index,
-                token_id,
-                params,
-                max_new_tokens=max(limit, index + 1),
-            )
-        )
+        self.session.fork(index, token_id, params, limit)
+        self._show_branch()
 
-    def _show_branch(self, branch: Branch) -> None:
-        """Put a branch on the screen and its run into the player."""
-        self.branch, self._made_for = branch, ()
-        self.player.start(branch.source)
-        self.strip.selected, self._shows_step = -1, True
-        self._asks_what_if = False
-        self.forget_trouble("run")
-        self.refresh.request()
+    def _show_branch(self) -> None:
+        """Show the branch that is looked at, and put its run into the player."""
+        self._made_for = ()
+        source = self.session.branch.source
+        if isinstance(source, Run):
+            self.player.start(source)
+        else:
+            self.player.clear()  # a text from a file has ended
+        self.strip.selected = -1
+        self.session.follows, self.session.asks_what_if = True, False
+        self._forget()
+        self._played()
 
-    def _step_shown(self) -> Step | None:
-        """Return the step of the selected token, or the newest while it is shown."""
-        steps = self.generation.all_steps if self.branch else ()
-        newest = steps[-1] if self._shows_step and steps else None
-        return self._step_selected(steps) or newest
+    def _adopt(self, content: bytes, name: str) -> None:
+        self.session.adopt(Tree.from_dict(strict_json.parse(content, name)))
 
-    def _token_selected(self, change: dict[str, Any]) -> None:
-        self._shows_step, self._asks_what_if = True, False
-        self.refresh.request()
+    def _save(self) -> None:
+        trace = self.branches.to_dict() if len(self.branches) else None
+        png, _, table = self.shown
+        name, folder = self.model.card.name, self.export.folder.value
+        files = save_files(folder, name, png, table, trace)
+        self._notice = f"saved {', '.join(map(str, files))}"
+
+    def _change_model(self, source: Model | str | Path) -> None:
+        """Load a model, and fit everything to it; after an error the old one stays."""
+        before = self.model.card
+        with self.refresh.held():
+            if self._act(lambda: self._take_model(source), "model"):
+                self._fit(before)
+            self.picker.show(self.model.card.summary(), self.session.checkpoint)
+            self._played()
+
+    def _take_model(self, source: Model | str | Path) -> None:
+        self.session = _session(source)
+        self.player = self._new_player()
+        self.scorer.stop()
+
+    def _fit(self, before: ModelCard) -> None:
+        """Fit the widgets to the model in place of one that was there before."""
+        card, params = self.model.card, self.params
+        self.asks.fit(self.model)
+        if self.max_new_tokens.value == before.default_max_new_tokens:
+            self.max_new_tokens.value = card.default_max_new_tokens
+        self.controls.fit(card.vocab_size, presets(card))
+        self.params = carry_over(params, before, card)
+        self._input_changed()
+
+    def _new_player(self) -> Player:
+        guard = partial(self.guard, what="run")
+        return Player(self.model, self.home, guard, self._played)
 
     def _played(self) -> None:
         """Follow the player: a token came, or playing began or ended."""
         playing = self.player.is_playing
-        self.generate_button.disabled = self.step_button.disabled = playing
-        self.stop_button.disabled = not playing
-        self.forks.disable(playing)
+        self.show_playing(playing)
+        self.export.show_code("")  # it was of what was on the screen before
         self.refresh.interval = BETWEEN_STREAMED if playing else BETWEEN_PICTURES
+        self.refresh.request()
+
+    def _token_selected(self, change: dict[str, Any]) -> None:
+        self.session.follows, self.session.asks_what_if = True, False
+        self.refresh.request()
+
+    def _asked_anew(self, change: dict[str, Any] | None = None) -> None:
+        """Show what the widgets ask for; nothing ends."""
         self.refresh.request()
 
     def _input_changed(self, change: dict[str, Any] | None = None) -> None:
         """Show what comes now; a run that was started for something else ends."""
-        self.player.stop("stopped: a setting changed")
         self.strip.selected = -1
-        self._shows_step = False
-        self.forget_trouble("run")
-        self.refresh.request()
+        self.session.follows = False
+        self._setting_changed()
 
     def _params_changed(self, change: dict[str, Any]) -> None:
         """Show what the settings make of the selected step, else of the first one."""
         if self.strip.selected < 0:
-            self._input_changed(change)
-            return
+            self._input_changed()
+        else:
+            self.session.asks_what_if = True
+            self._setting_changed()
+
+    def _setting_changed(self) -> None:
         self.player.stop("stopped: a setting changed")
-        self._asks_what_if = True
-        self.forget_trouble("run")
-        self.refresh.request()
+        self._forget()
+        self._played()
 
     def _settings(self) -> tuple[Prompt, SamplingParams, int]:
-        return self._prompt(), self.params, self.max_new_tokens.value
-
-    def _prompt(self) -> Prompt:
-        return typed_prompt(self.model, self.prompt.value)
-
-    # What is on the screen
+        return self.asks.prompt(), self.params, self.max_new_tokens.value
 
     def _arrange(self) -> None:
         """Put the widgets together; each button is one method of this panel."""
-        self.generate_button = button(self.home, self.generate, "Generate", "play")
-        self.step_button = button(self.home, self.step, "Step", "step-forward")
-        self.stop_button = button(self.home, self.stop, "Stop", "stop")
-        self.reset_button = button(self.home, self.reset, "Reset", "undo")
+        home = self.home
+        self.generate_button = button(home, self.generate, "Generate", "play")
+        self.step_button = button(home, self.step, "Step", "step-forward")
+        self.stop_button = button(home, self.stop, "Stop", "stop")
+        self.reset_button = button(home, self.reset, "Reset", "undo")
         self.generate_button.button_style = "primary"
+        self.picker = Picker(home, self.load_model, list_checkpoints())
+        self.forks = Forks(home, self.fork, self.refresh.request)
+        self.branch_list = BranchList(
+            home, self.go_to, self.remove, self.refresh.request, self.load_branches
+        )
+        self.export = Export(home, self.copy_code, self.save)
+        self.hint = line("hint")
         buttons = [
             self.generate_button,
             self.step_button,
             self.stop_button,
             self.reset_button,
+            widgets.HBox([label("new tokens"), self.max_new_tokens]),
         ]
-        self.forks = Forks(self.home, self.fork, self.go_to, self.remove)
-        self.hint = line("hint")
+        self.picker.show(self.model.card.summary(), self.session.checkpoint)
         self.arrange(
-            head=[line("card", html.escape(self.model.card.summary()))],
-            inputs=[self.prompt],
-            limits=[widgets.HBox([label("new tokens"), self.max_new_tokens])],
+            head=[widgets.HTML(STYLE), self.picker, self.asks],
             below=[
                 group(widgets.HBox, "buttons", buttons),
                 self.hint,
                 self.strip,
                 self.forks,
+                self.branch_list,
+                self.export,
             ],
         )
 
-    def _show_text(self) -> None:
-        result = self.generation
-        steps = result.all_steps if result else ()
-        self.strip.show(self.model, steps, result.prompt_ids if result else ())
-        self.strip.forks = (
-            list(self.branches.forks(self.branch.id)) if self.branch else []
-        )
-        self.forks.show(
-            self.model, self.branches, self.branch, self._step_selected(steps)
-        )
-        if result is None:
-            self.hint.value = "Generate runs to the end, Step draws one token."
-        else:
-            self.hint.value = "Select a token to see its step, and take another there."
 
-    def _step_selected(self, steps: Sequence[Step]) -> Step | None:
-        index = self.strip.selected
-        return steps[index] if 0 <= index < len(steps) else None
-
-    def _status(self) -> str:
-        return self.player.status() or "ready"
-
-    def _subject(self) -> str:
-        return self.model.card.name
+def _session(model: Model | str | Path) -> Session:
+    if isinstance(model, Model):
+        return Session(model)
+    return Session(load(model), model)

@@ -1,63 +1,60 @@
-"""Another token at a step, and the branches that come of it."""
+"""Another token at a step: one of the likeliest, or any that is searched for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import ipywidgets as widgets
 
-from ..branches import Branch, Tree
+from ..chain import Ledger
 from ..models.base import Model
 from ..results import Step
+from ..vocabulary import search_tokens
 from .board import button
-from .controls import label
+from .dial import label
 from .pacing import Home
 
 _ALTERNATIVES = 30
 
 
 class Forks(widgets.HBox):
-    """A choice of tokens at the selected step, and of the branches there are.
+    """A choice of tokens at the selected step.
 
     Args:
         home: the loop on which actions are done.
         fork: takes `choice` at the selected step.
-        go_to: shows the branch with this id.
-        remove: removes the branch that is shown.
+        search: asks for `show` again, after something was typed into `query`.
 
     Attributes:
-        alternatives: the tokens of the selected step, the likeliest first.
-        branch: the branches, by what was chosen where.
+        alternatives: the tokens of the selected step, the likeliest first, or those
+            that were searched for.
+        query: the box to search the vocabulary with.
     """
 
     def __init__(
-        self,
-        home: Home,
-        fork: Callable[[], None],
-        go_to: Callable[[int], None],
-        remove: Callable[[], None],
+        self, home: Home, fork: Callable[[], None], search: Callable[[], None]
     ) -> None:
-        self._home, self._go_to, self._step = home, go_to, None
-        self.alternatives = _dropdown(
-            "Another token for the selected step", "2 1 260px"
+        self._home, self._search = home, search
+        self._shown: tuple[Any, ...] = ()
+        self.alternatives = widgets.Dropdown(
+            options=(),
+            tooltip="Another token for the selected step",
+            layout=widgets.Layout(flex="2 1 260px", width="auto"),
+        )
+        self.query = widgets.Text(
+            placeholder="search the vocabulary, or #id",
+            tooltip="Text of any token, or # and an id; Enter searches",
+            continuous_update=False,
+            layout=widgets.Layout(flex="1 1 180px", width="auto"),
         )
         self.fork_button = button(home, fork, "Fork", "code-fork")
-        self.branch = _dropdown("Every text since the last reset", "2 1 200px")
-        self.remove_button = button(home, remove, "Remove", "trash")
         super().__init__(
-            [
-                label("instead"),
-                self.alternatives,
-                self.fork_button,
-                label("branch"),
-                self.branch,
-                self.remove_button,
-            ]
+            [label("instead"), self.alternatives, self.query, self.fork_button]
         )
         self.add_class("sampling-lab-buttons")
-        self._playing, self._has_branch = False, False
-        self.branch.observe(self._branch_chosen, "value")
+        self._playing = False
+        self.query.observe(self._typed, "value")
         self._disable()
 
     @property
@@ -70,53 +67,41 @@ class Forks(widgets.HBox):
         self._playing = playing
         self._disable()
 
-    def show(
-        self, model: Model, tree: Tree, branch: Branch | None, step: Step | None
-    ) -> None:
-        """Offer the tokens of a step, and the branches of a tree."""
-        if step is not self._step:
-            self.alternatives.options = _alternatives(model, step) if step else ()
-            self.alternatives.index = 0 if self.alternatives.options else None
-            self._step = step
-        self._show_branches(tree, branch)
-        self._has_branch = branch is not None
+    def show(self, model: Model, step: Step | None) -> None:
+        """Offer the tokens of a step."""
+        shown = (model, step, self.query.value)
+        if shown != self._shown:
+            options = _offers(model, step, self.query.value) if step else []
+            self.alternatives.options = options
+            self.alternatives.index = 0 if options else None
+            self._shown = shown
         self._disable()
 
-    def _show_branches(self, tree: Tree, branch: Branch | None) -> None:
-        names = tuple((" → ".join(tree.breadcrumb(b.id)), b.id) for b in tree)
-        # New options select the first one on their way; no person has chosen that.
-        self.branch.unobserve(self._branch_chosen, "value")
-        if names != self.branch.options:
-            self.branch.options = names
-        self.branch.value = branch.id if branch else None
-        self.branch.observe(self._branch_chosen, "value")
-
     def _disable(self) -> None:
+        has_step = bool(self._shown) and self._shown[1] is not None
+        self.query.disabled = self._playing or not has_step
         self.alternatives.disabled = self._playing or self.choice is None
         self.fork_button.disabled = self.alternatives.disabled
-        self.branch.disabled = self._playing or not self._has_branch
-        self.remove_button.disabled = self.branch.disabled
 
-    def _branch_chosen(self, change: dict[str, Any]) -> None:
-        if change["new"] is not None:
-            self._home.post(lambda: self._go_to(change["new"]))
+    def _typed(self, change: dict[str, Any]) -> None:
+        self._home.post(self._search)
 
 
-def _alternatives(model: Model, step: Step) -> list[tuple[str, int]]:
+def _offers(model: Model, step: Step, query: str) -> list[tuple[str, int]]:
     """Return the likeliest other tokens of a step, with what became of each."""
-    rows = step.ledger().table(_ALTERNATIVES + 1)
-    others = [row for row in rows if row["token_id"] != step.token_id]
-    return [(_row(model, row), row["token_id"]) for row in others[:_ALTERNATIVES]]
-
-
-def _row(model: Model, row: dict[str, Any]) -> str:
-    what = f"removed by {row['removed_by']}"
-    if row["removed_by"] is None:
-        what = f"final {row['final']:.3f}"
-    return f"{model.token_text(row['token_id'])} · raw {row['raw']:.3f} · {what}"
-
-
-def _dropdown(tooltip: str, flex: str) -> widgets.Dropdown:
-    return widgets.Dropdown(
-        options=(), tooltip=tooltip, layout=widgets.Layout(flex=flex, width="auto")
+    ledger, count = step.ledger(), _ALTERNATIVES + 1
+    found: Iterable[int] = (
+        search_tokens(model, query, ledger.raw_logits, count)
+        if query
+        else ledger.top(count)
     )
+    others = [token_id for token_id in found if token_id != step.token_id]
+    return [(_row(model, ledger, each), each) for each in others[:_ALTERNATIVES]]
+
+
+def _row(model: Model, ledger: Ledger, token_id: int) -> str:
+    record = ledger.removed_by(token_id)
+    what = f"removed by {record.stage.name}" if record else ""
+    what = what or f"final {ledger.final_probs[token_id]:.3f}"
+    raw = f"raw {ledger.raw_probs[token_id]:.3f}"
+    return f"{model.token_text(token_id)} · {raw} · {what}"

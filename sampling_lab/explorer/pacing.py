@@ -6,7 +6,8 @@ import asyncio
 import signal
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -63,10 +64,23 @@ class Pacer:
         self.interval = interval
         self._home, self._callback = home, callback
         self._due: float | None = None
+        self._is_held = False
         self._ended = 0.0
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Call once, at the end, for everything that is requested meanwhile."""
+        self._is_held = True
+        try:
+            yield
+        finally:
+            self._is_held = False
+            self.request()
 
     def request(self) -> None:
         """Ask for a call; from any thread."""
+        if self._is_held:
+            return
         now = time.monotonic()
         # A call overdue for a second was lost with its loop: ask again.
         if self._due is not None and now < self._due + 1.0:

@@ -1,57 +1,70 @@
-"""What every panel has: controls beside a picture with its caption."""
+"""What every panel has: controls beside a picture, one for each tab."""
 
 from __future__ import annotations
 
 import html
 from abc import abstractmethod
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import ipywidgets as widgets
 
 from ..params import SamplingParams
-from ..plots import caption
 from ..threads import one_thread
-from .board import Board, button, group, line
-from .canvas import DistributionCanvas
+from ..words import idle
+from .board import Board, group, line
 from .controls import Controls
 from .pacing import Pacer
+from .tabs import TABS, Picture, Pictures
 from .view import View
-
-__all__ = ["BETWEEN_PICTURES", "Panel", "button", "group", "line"]
 
 BETWEEN_PICTURES = 0.012
 """Seconds left to everything else between two pictures."""
 
 
 class Panel(Board):
-    """Controls on the left, the distribution on the right, the rest below.
+    """Controls on the left, the picture of a tab on the right, the rest below.
 
     A subclass says what there is to see (`view`); the panel draws it after any
-    change, once for any number of changes, and shows errors in its status line.
+    change, once for any number of changes, and shows errors in its status line. Only
+    the tab that is open is drawn.
 
     Args:
         params: the parameters to begin with.
         vocab_size: the end of top-k.
+        presets: settings to choose from by name.
+        tabs: which tabs there are, of `TABS`.
 
     Attributes:
         controls: the sliders and boxes; `controls.params` is what is in force.
+        tab: the buttons that choose what is drawn; its value is the tab's name.
         picture: the image widget.
+        shown: what `picture` shows, with its caption and the rows behind it.
         title: the line above it: what is shown.
         caption: the line of numbers under it.
         refresh: ask it for a new picture.
     """
 
-    def __init__(self, params: SamplingParams, vocab_size: int) -> None:
+    shown: Picture | None = None
+
+    def __init__(
+        self,
+        params: SamplingParams,
+        vocab_size: int,
+        presets: Mapping[str, Mapping[str, Any]] | None = None,
+        tabs: Sequence[str] = TABS,
+    ) -> None:
         super().__init__()
         self.refresh = Pacer(self.home, self._refresh, BETWEEN_PICTURES)
-        self.controls = Controls(params, vocab_size)
-        self.canvas = DistributionCanvas()
-        self.picture = _picture(self.canvas)
+        self.controls = Controls(params, vocab_size, presets)
+        self.pictures = Pictures()
+        self.tab = _tab_buttons(tabs)
+        self.picture = _picture(self.pictures.width)
         self.title, self.caption = line("title"), line("caption")
         self.controls.observe(self._params_changed, "params")
         self.controls.observe(self._problem_changed, "problem")
+        self.tab.observe(self._tab_chosen, "value")
 
     def arrange(
         self,
@@ -63,7 +76,9 @@ class Panel(Board):
     ) -> None:
         """Put the widgets in their places: above, over and under the sliders, below."""
         left = group(widgets.VBox, "left", [*inputs, self.controls, *limits])
-        right = group(widgets.VBox, "right", [self.title, self.picture, self.caption])
+        right = group(
+            widgets.VBox, "right", [self.tab, self.title, self.picture, self.caption]
+        )
         middle = group(widgets.HBox, "middle", [left, right])
         self.lay_out(*head, middle, *below)
 
@@ -73,7 +88,7 @@ class Panel(Board):
         data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
         if self.picture.value:
             data["image/png"] = b64encode(self.picture.value).decode("ascii")
-            metadata = {**metadata, "image/png": {"width": self.canvas.width}}
+            metadata = {**metadata, "image/png": {"width": self.pictures.width}}
         return data, metadata
 
     @property
@@ -93,9 +108,14 @@ class Panel(Board):
         """Draw what there is to see, at once."""
         view = self.view()
         with one_thread():
-            self.picture.value = self.canvas.draw(view)
-            self.caption.value = html.escape(caption(view.ledger))
+            self.shown = self.pictures.draw(self.tab.value, view)
+            # Of other settings than these the ledger says nothing.
+            of_these = view.ledger if view.params == self.params else None
+            reasons = idle(self.params, of_these)
+        self.picture.value = self.shown.png
+        self.caption.value = html.escape(self.shown.caption)
         self.title.value = html.escape(view.title)
+        self.controls.show_idle(reasons)
 
     def problems(self) -> list[str]:
         """Return what is wrong now; an input that was refused comes first."""
@@ -114,14 +134,25 @@ class Panel(Board):
     def _params_changed(self, change: dict[str, Any]) -> None:
         self.refresh.request()
 
+    def _tab_chosen(self, change: dict[str, Any]) -> None:
+        self.refresh.request()
+
     def _problem_changed(self, change: dict[str, Any]) -> None:
         self.show_status()
 
 
-def _picture(canvas: DistributionCanvas) -> widgets.Image:
+def _tab_buttons(tabs: Sequence[str]) -> widgets.ToggleButtons:
+    buttons = widgets.ToggleButtons(
+        options=list(tabs), style=widgets.ToggleButtonsStyle(button_width="auto")
+    )
+    buttons.add_class("sampling-lab-tabs")
+    return buttons
+
+
+def _picture(width: int) -> widgets.Image:
     picture = widgets.Image(
         format="png",
-        width=canvas.width,
+        width=width,
         layout=widgets.Layout(max_width="100%", height="auto"),
     )
     picture.add_class("sampling-lab-picture")

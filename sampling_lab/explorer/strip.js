@@ -50,6 +50,8 @@ const MEASURES = {
   },
 };
 
+const PROMPTS = ["hidden", "shown", "scored"].map((key) => [key, key]);
+
 const HINT = "Point at a token, or use the arrow keys, to read it; a click or Enter selects.";
 const MARK = /([␣⏎⇥]+)/; // the signs that stand for white space
 
@@ -139,14 +141,17 @@ class Strip {
     this.chips = [];
     this.current = 0; // the chip that Tab reaches
     this.pointed = null; // the chip under the pointer or the keyboard
-    this.select = this.measureSelect();
+    const measures = Object.entries(MEASURES).map(([key, { name }]) => [key, name]);
+    this.select = this.choice("measure", measures);
+    this.prompt = this.choice("prompt", PROMPTS);
     this.legend = element("span", "legend");
     this.list = this.listbox();
     this.readout = element("div", "readout");
     const bar = element("div", "bar");
-    const label = element("label", "", "shade ");
-    label.append(this.select);
-    bar.append(label, this.legend);
+    const [shade, prompt] = [element("label", "", "shade "), element("label", "", "prompt ")];
+    shade.append(this.select);
+    prompt.append(this.prompt);
+    bar.append(shade, this.legend, prompt);
     this.root = element("div", "root");
     this.root.addEventListener("keydown", (event) => {
       // A plain key is for the strip: in the notebook x would cut a cell.
@@ -157,6 +162,7 @@ class Strip {
     this.listener = (from) => this.draw(from);
     tokens.listeners.add(this.listener);
     model.on("change:measure", () => this.shade());
+    model.on("change:prompt", () => (this.prompt.value = model.get("prompt")));
     model.on("change:selected", () => this.showSelected());
     model.on("change:forks", () => this.showForks());
     this.draw(0);
@@ -167,15 +173,17 @@ class Strip {
     this.root.remove();
   }
 
-  measureSelect() {
+  /** Return a drop-down for one of the kernel's traits. */
+  choice(trait, choices) {
     const select = document.createElement("select");
-    for (const [key, measure] of Object.entries(MEASURES)) {
-      const option = element("option", "", measure.name);
+    for (const [key, name] of choices) {
+      const option = element("option", "", name);
       option.value = key;
       select.append(option);
     }
+    select.value = this.model.get(trait);
     select.addEventListener("change", () => {
-      this.model.set("measure", select.value);
+      this.model.set(trait, select.value);
       this.model.save_changes();
     });
     return select;

@@ -17,6 +17,9 @@ from ..results import Step
 MEASURES = ("surprisal", "raw", "final", "rank", "entropy", "kept")
 """What can shade the chips; `strip.js` has their names, units and scales."""
 
+PROMPTS = ("hidden", "shown", "scored")
+"""What can be done with the prompt's tokens."""
+
 Chip = dict[str, Any]
 """One token as plain JSON data; see `chip`."""
 
@@ -87,6 +90,8 @@ class TokenStrip(anywidget.AnyWidget):
             sends only the new ones, and observers hear of whole changes only.
         selected: the index of the selected step; -1 for none.
         measure: what shades the chips, one of `MEASURES`.
+        prompt: whether its tokens are "hidden", "shown" or "scored"; who shows the
+            strip sees to that.
         forks: the steps where the text was forked; they get a mark.
 
     Example:
@@ -104,6 +109,7 @@ class TokenStrip(anywidget.AnyWidget):
     tokens = traitlets.List(traitlets.Dict()).tag(sync=True)
     selected = traitlets.Int(-1).tag(sync=True)
     measure = traitlets.Enum(MEASURES, MEASURES[0]).tag(sync=True)
+    prompt = traitlets.Enum(PROMPTS, PROMPTS[1]).tag(sync=True)
     forks = traitlets.List(traitlets.Int()).tag(sync=True)
 
     def __init__(self, **traits: Any) -> None:

@@ -19,6 +19,7 @@ from ..params import SamplingParams
 from ..text import visible
 from .board import button, group, line
 from .panel import Panel
+from .tabs import TABS
 from .view import View, first_view
 
 WORDS = {"warm": 2.0, "hot": 1.0, "blue": 0.2, "run": -1.0}
@@ -63,7 +64,9 @@ class Toy(Panel):
         self._draw: Draw | None = None
         params = params or SamplingParams()
         super().__init__(
-            params.replace(dialect=params.dialect or DEFAULT_DIALECT), len(words)
+            params.replace(dialect=params.dialect or DEFAULT_DIALECT),
+            len(words),
+            tabs=TABS[:-1],  # there is no text whose steps could be shown
         )
         self.once_button = button(self.home, self.draw_once, "Draw 1", "play")
         self.many_button = button(
@@ -110,7 +113,7 @@ class Toy(Panel):
         """Return the distribution over the words, with the one that the seed draws."""
         words, logits = self.logits()
         ledger = self.params.chain().ledger(logits)
-        return first_view(ledger, words.__getitem__, self.params, "first draw")
+        return first_view(ledger, tuple(words).__getitem__, self.params, "first draw")
 
     def draw_once(self) -> None:
         """Draw one word more with this seed."""

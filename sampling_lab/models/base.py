@@ -274,6 +274,11 @@ class Model(ABC):
             return f"⟨{token_id}⟩"
         return self.tokenizer.token_text(token_id)
 
+    @cached_property
+    def vocabulary(self) -> tuple[str, ...]:
+        """Every token made visible, by id."""
+        return tuple(map(self.token_text, range(self.card.vocab_size)))
+
     def check_ids(self, input_ids: Sequence[int]) -> tuple[int, ...]:
         """Return ids as a tuple of ints, or raise `PromptError` naming the bad one."""
         vocab_size, ids = self.card.vocab_size, tuple(input_ids)

@@ -1,0 +1,136 @@
+"""What an explorer shows, whatever its buttons do."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+import ipywidgets as widgets
+
+from ..branches import Branch, Tree
+from ..models.base import Model
+from ..results import Generation
+from .branch_list import BranchList
+from .forks import Forks
+from .inputs import PromptBox
+from .panel import Panel
+from .picker import Picker
+from .player import Player
+from .scorer import Scorer
+from .session import Session
+from .strip import TokenStrip
+from .view import View
+
+
+class Desk(Panel):
+    """A panel over the texts of a model; a subclass says what its buttons do.
+
+    Attributes:
+        session: the model, its texts, and which of them is looked at.
+    """
+
+    session: Session
+    asks: PromptBox
+    max_new_tokens: widgets.BoundedIntText
+    strip: TokenStrip
+    forks: Forks
+    branch_list: BranchList
+    picker: Picker
+    player: Player
+    scorer: Scorer
+    hint: widgets.HTML
+    generate_button: widgets.Button
+    step_button: widgets.Button
+    stop_button: widgets.Button
+    _notice = ""
+
+    @property
+    def model(self) -> Model:
+        """The loaded model."""
+        return self.session.model
+
+    @property
+    def branches(self) -> Tree:
+        """Every text since the last reset."""
+        return self.session.branches
+
+    @property
+    def branch(self) -> Branch | None:
+        """The one on the screen; None before the first."""
+        return self.session.branch
+
+    @property
+    def generation(self) -> Generation | None:
+        """The text on the screen, as far as it goes by now; None before the first."""
+        return self.session.generation
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What is on the screen, as plain data."""
+        generation = self.generation
+        return {
+            "model": self.model.card.name,
+            "checkpoint": self.session.checkpoint,
+            "mode": self.asks.mode.value,
+            "system": self.asks.system.value,
+            "prompt": self.asks.text.value,
+            "params": self.params.to_dict(),
+            "max_new_tokens": self.max_new_tokens.value,
+            "tab": self.tab.value,
+            "title": html.unescape(self.title.value),
+            "caption": html.unescape(self.caption.value),
+            "selected": self.strip.selected,
+            "measure": self.strip.measure,
+            "branch": self.branch.id if self.branch else None,
+            "text": generation.text if generation else "",
+            "token_ids": list(generation.token_ids) if generation else [],
+            "finish_reason": generation.finish_reason if generation else None,
+            "is_playing": self.player.is_playing,
+            "problems": [problem for problem in self.problems() if problem],
+        }
+
+    def view(self) -> View:
+        """Return the selected or the newest step, else the first token to come."""
+        selected = self.strip.selected
+        return self.session.view(self.asks.prompt(), self.params, selected)
+
+    def redraw(self) -> None:
+        """Draw the picture and show the text, at once."""
+        self._show_text()
+        super().redraw()
+
+    def _show_text(self) -> None:
+        branch, steps = self.branch, self.session.steps
+        ids = self._ids_shown()
+        if self.strip.prompt == "scored":
+            self.scorer.ask(self.model, ids, self.params)
+        shown = ids if self.strip.prompt != "hidden" else ()
+        self.strip.show(self.model, steps, shown, self.scorer.scores if shown else ())
+        self.strip.forks = list(self.branches.forks(branch.id)) if branch else []
+        selected = self.strip.selected
+        step = steps[selected] if 0 <= selected < len(steps) else None
+        self.forks.show(self.model, step)
+        self.branch_list.show(self.branches, branch)
+        if branch is None:
+            self.hint.value = "Generate runs to the end, Step draws one token."
+        else:
+            self.hint.value = "Select a token to see its step, and take another there."
+
+    def _ids_shown(self) -> tuple[int, ...]:
+        """Return the prompt's tokens: those of the text, or of the next run."""
+        if self.generation is not None:
+            return self.generation.prompt_ids
+        return tuple(self.model.prompt_ids(self.asks.prompt()))
+
+    def _status(self) -> str:
+        return self._notice or self.player.status() or "ready"
+
+    def _subject(self) -> str:
+        return self.model.card.name
+
+    def show_playing(self, playing: bool) -> None:
+        """Let nothing be chosen while tokens come in, but Stop."""
+        self.generate_button.disabled = self.step_button.disabled = playing
+        self.stop_button.disabled = not playing
+        for part in (self.forks, self.branch_list, self.picker):
+            part.disable(playing)

@@ -1,0 +1,189 @@
+"""A dial: a slider for a person to move, and a box that shows the exact value."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import ipywidgets as widgets
+
+_DIGITS = 9
+"""Decimals of a slider's position that count; the rest is binary rounding."""
+
+
+class Scale(Protocol):
+    """Where a value stands on its slider, and what a position stands for."""
+
+    @property
+    def last(self) -> float:
+        """The highest position."""
+        ...
+
+    def value(self, position: float) -> float | None:
+        """Return the value at a position; None where that is off."""
+        ...
+
+    def position(self, value: float | None) -> float:
+        """Return the position nearest to a value."""
+        ...
+
+    def slider(self) -> widgets.Widget:
+        """Return a slider with these positions."""
+        ...
+
+
+@dataclass(frozen=True)
+class Linear:
+    """Even steps from low to high; one end may mean off."""
+
+    low: float
+    high: float
+    step: float
+    off: float | None = None
+
+    @property
+    def last(self) -> float:
+        """The highest position."""
+        return self.high
+
+    def value(self, position: float) -> float | None:
+        """Return the position, without the rounding of binary fractions."""
+        value = round(position, _DIGITS)
+        return None if value == self.off else value
+
+    def position(self, value: float | None) -> float:
+        """Return the step nearest to a value: a slider would round it, and say so."""
+        value = self.off if value is None else value
+        steps = round((value - self.low) / self.step)
+        nearest = round(self.low + steps * self.step, _DIGITS)
+        return min(max(nearest, self.low), self.high)
+
+    def slider(self) -> widgets.FloatSlider:
+        """Return a slider in steps."""
+        return widgets.FloatSlider(
+            min=self.low, max=self.high, step=self.step, readout=False
+        )
+
+
+class Counts:
+    """Whole numbers from 1, ever further apart, to the vocabulary, which is off."""
+
+    def __init__(self, vocab_size: int, stops: int = 120) -> None:
+        last = max(1, vocab_size - 1)
+        ratios = (at / stops for at in range(stops + 1))
+        self._values = sorted({round(last**ratio) for ratio in ratios})
+
+    @property
+    def last(self) -> int:
+        """The highest position, which is off."""
+        return len(self._values)
+
+    def value(self, position: float) -> int | None:
+        """Return the number at a stop, or None at the last one."""
+        at = int(position)
+        return self._values[at] if at < len(self._values) else None
+
+    def position(self, value: float | None) -> int:
+        """Return the stop at or just above a number."""
+        return bisect_left(self._values, math.inf if value is None else value)
+
+    def slider(self) -> widgets.IntSlider:
+        """Return a slider over the stops."""
+        return widgets.IntSlider(min=0, max=self.last, readout=False)
+
+
+class Dial(widgets.HBox):
+    """A name, a slider to move and a box that shows and takes the exact value.
+
+    Args:
+        name: what stands before it.
+        scale: the slider's positions.
+        on_change: called with a value when a person moves the slider, or with the
+            number (or words) typed into the box.
+        tooltip: one sentence.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        scale: Scale,
+        on_change: Callable[[Any], None],
+        tooltip: str,
+    ) -> None:
+        self.scale = scale
+        self.slider = scale.slider()
+        self.slider.tooltip = tooltip
+        self.slider.layout = widgets.Layout(flex="1 1 auto", min_width="60px")
+        self.box = value_box(tooltip)
+        self._on_change = on_change
+        super().__init__([label(name), self.slider, self.box])
+        self.slider.observe(self._slider_moved, "value")
+        self.box.observe(self._box_filled, "value")
+        self._value: float | None = None
+
+    def show(self, value: float | None) -> None:
+        """Show a value; a value between two positions keeps all its digits."""
+        self._value = value
+        if not self._stands_right(self.slider.value):
+            self.slider.value = self.scale.position(value)
+        self.box.value = shown(value)
+
+    def fit(self, scale: Scale) -> None:
+        """Take another scale; the value stays."""
+        self.scale = scale
+        # A slider pulls its position into the new range, which no person has done.
+        self.slider.unobserve(self._slider_moved, "value")
+        self.slider.max = scale.last
+        self.show(self._value)
+        self.slider.observe(self._slider_moved, "value")
+
+    def _stands_right(self, position: float) -> bool:
+        """Return whether the slider's position is that of the value.
+
+        Up to binary rounding: to correct that would send a position to the browser,
+        and a slider that a person moves on meanwhile would jump back.
+        """
+        return round(position, _DIGITS) == self.scale.position(self._value)
+
+    def _slider_moved(self, change: dict[str, Any]) -> None:
+        if not self._stands_right(change["new"]):  # else `show` has moved it
+            self._on_change(self.scale.value(change["new"]))
+
+    def _box_filled(self, change: dict[str, Any]) -> None:
+        if change["new"] != shown(self._value):
+            self._on_change(typed(change["new"]))
+
+
+def label(text: str) -> widgets.Label:
+    """Return the name of a control."""
+    return widgets.Label(text, layout=widgets.Layout(width="84px", flex="0 0 auto"))
+
+
+def value_box(tooltip: str) -> widgets.Text:
+    """Return a text box: unlike a number box it keeps 2**64 - 1 to the last digit."""
+    return widgets.Text(
+        continuous_update=False,
+        tooltip=tooltip,
+        layout=widgets.Layout(width="76px", flex="0 0 auto"),
+    )
+
+
+def shown(value: float | None) -> str:
+    """Return a value as its box shows it."""
+    return "off" if value is None else f"{value:.12g}"
+
+
+def typed(text: str) -> Any:
+    """Return what was typed as a number, None for off, or as it is."""
+    text = text.strip()
+    if text.lower() in ("", "off", "none"):
+        return None
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text
