@@ -1,6 +1,6 @@
 """Pictures of stages and luck: the artists show the numbers behind them."""
 
-from itertools import pairwise
+from itertools import cycle, pairwise
 
 import matplotlib
 import matplotlib.pyplot as plt
@@ -12,6 +12,8 @@ from matplotlib.figure import Figure
 from sampling_lab import Chain, SamplingParams, Temperature, TopP, plots
 from sampling_lab.errors import ParameterError
 from sampling_lab.luck import (
+    Segment,
+    TemperatureMap,
     compare_with_theory,
     luck_of,
     race_rows,
@@ -19,8 +21,10 @@ from sampling_lab.luck import (
     temperature_map,
     wheel_slices,
 )
-from sampling_lab.plots._style import CHOSEN
-from sampling_lab.plots._text import ink_on, letters_that_fit
+from sampling_lab.plots._columns import Notes
+from sampling_lab.plots._style import CHOSEN, stage_hatch
+from sampling_lab.plots._text import ink_on, points_wide
+from sampling_lab.plots.stages import removed_by
 from sampling_lab.plots.temperature_map import FILLS, OTHER, token_colors
 
 TOY = torch.tensor([2.0, 1.0, 0.2, -1.0])
@@ -35,12 +39,39 @@ def large(size=2000):
     return torch.randn(size, generator=generator) * 2
 
 
+def written(ax):
+    """Return the notes on axes, in order."""
+    found = [child for child in ax.get_children() if isinstance(child, Notes)]
+    return [note for notes in found for note in notes.notes if note.text]
+
+
 def texts(ax):
-    return [text.get_text() for text in ax.texts if text.get_visible()]
+    """Return all that is written on axes, as texts or as notes."""
+    plain = [text.get_text() for text in ax.texts if text.get_visible()]
+    return plain + [note.text for note in written(ax)]
 
 
 def widths(ax):
     return [bar.get_width() for bar in ax.patches]
+
+
+def boxes(ax):
+    """Return the boxes on axes as (left, right, colour), collection by collection."""
+    found = []
+    for shapes in ax.collections:
+        colors = (
+            shapes.get_facecolor() if len(shapes.get_facecolor()) else [(0, 0, 0, 0)]
+        )
+        pairs = zip(shapes.get_paths(), cycle(colors), strict=False)
+        sides = [(path.vertices[:2, 0].tolist(), color) for path, color in pairs]
+        found.append([(*side, to_hex(color)) for side, color in sides])
+    return found
+
+
+def region(patch):
+    """Return the boxes of one path as (left, right)."""
+    corners = patch.get_path().vertices.reshape(-1, 5, 2)
+    return [(box[:, 0].min(), box[:, 0].max()) for box in corners]
 
 
 def everything():
@@ -113,19 +144,53 @@ def test_each_stage_has_a_panel_with_its_numbers():
     assert cut.removed == (False, True, True, True)
     assert (cut.kept_count, cut.entropy) == (1, 0.0)
     axes = plots.plot_stages(ledger, tokens=NAMES)
-    assert [t.get_text() for t in axes[0].get_yticklabels()] == SHOWN
+    assert texts(axes[0])[-4:] == SHOWN
     assert [ax.get_ylim() for ax in axes] == [axes[0].get_ylim()] * 3
     assert [ax.get_xlim() for ax in axes] == [axes[0].get_xlim()] * 3
     assert texts(axes[2])[:4] == ["1.000", "removed", "removed", "removed"]
-    assert texts(axes[2])[4] == "1 kept · 0.00 bits"
-    assert widths(axes[2])[:4] == [1.0, 0.0, 0.0, 0.0]
-    assert [bar.get_hatch() for bar in axes[2].patches].count("\\\\\\") == 3
+    assert texts(axes[2])[4:] == ["top-p 0.8", "1 kept · 0.00 bits"]
+    fills, outlines = boxes(axes[2])
+    assert [box[1] for box in fills] == list(cut.after)
+    assert [box[1] for box in outlines] == pytest.approx(cut.before)
+    (hatched,) = (patch for patch in axes[2].patches if patch.get_hatch())
+    assert hatched.get_hatch() == stage_hatch("top-p")
+    assert [right for _, right in region(hatched)] == pytest.approx(cut.before[1:])
 
 
 def test_what_an_earlier_stage_removed_is_not_removed_again():
     params = SamplingParams(top_k=2, top_p=0.99, dialect="transformers")
     *_, last = plots.plot_stages(params.chain().ledger(TOY))
     assert texts(last)[2:4] == ["–", "–"]
+
+
+def test_beside_the_last_panel_stands_what_removed_each_token():
+    params = SamplingParams(top_k=3, top_p=0.8, dialect="transformers")
+    logits = torch.tensor([2.0, 1.0, 0.2, -1.0, -torch.inf])
+    ledger = params.chain().ledger(logits)
+    verdicts = ["kept", "kept", "top-p", "top-k", "-inf"]
+    assert removed_by(ledger, range(5)) == verdicts
+    *others, last = plots.plot_stages(ledger, explain=True)
+    assert texts(last)[-6:] == [*verdicts, "removed by"]
+    assert not any("kept" in texts(ax) for ax in others)
+    assert "removed by" not in texts(plots.plot_stages(ledger)[-1])
+
+
+def test_narrow_panels_break_their_headings_into_lines():
+    ledger = Chain((Temperature(0.5), TopP(0.8))).ledger(TOY)
+    axes = list(Figure((4.0, 3.0)).subplots(1, 3))
+    plots.plot_stages(ledger, axes=axes)
+    lines = [note for note in written(axes[1]) if note.move[1] > 0]
+    shown = [line.text for line in lines]
+    assert shown == ["temperature", "0.5", "4 kept", "0.70 bits"]
+    heights = [line.move[1] for line in lines]
+    assert heights == sorted(set(heights), reverse=True) and heights[-1] > 0
+
+
+def test_panels_in_two_rows_name_their_tokens_in_both():
+    ledger = Chain((Temperature(0.5), TopP(0.8), Temperature(2.0))).ledger(TOY)
+    axes = list(Figure().subplots(2, 2).flat)
+    plots.plot_stages(ledger, tokens=NAMES, axes=axes)
+    assert [set(SHOWN) <= set(texts(ax)) for ax in axes] == [True, False, True, False]
 
 
 def test_stages_need_as_many_axes():
@@ -177,20 +242,30 @@ def test_the_number_stands_in_the_accented_slice():
     params = SamplingParams(seed=7, dialect="xslm")
     drawn = params.draw()(TOY)
     ax = plots.plot_wheel(TOY, drawn, tokens=NAMES)
-    hit = ax.patches[-1]
-    assert to_hex(hit.get_facecolor()) == CHOSEN
-    assert hit.get_x() <= drawn.uniform < hit.get_x() + hit.get_width()
-    assert (hit.get_x(), hit.get_x() + hit.get_width()) == pytest.approx(drawn.segment)
-    assert texts(ax)[-1].strip() == f"{drawn.uniform:.3f}"
+    slices, ((low, high, color),), needle = boxes(ax)
+    assert color == CHOSEN
+    assert low <= drawn.uniform < high
+    assert (low, high) == pytest.approx(drawn.segment)
+    assert needle[0][0] == drawn.uniform
+    assert texts(ax)[-1] == f"{drawn.uniform:.3f}"
     assert texts(ax).count("warm") == 1
-    slices = wheel_slices(TOY)
-    assert widths(ax)[:-1] == pytest.approx([s.high - s.low for s in slices])
+    cuts = wheel_slices(TOY)
+    ends = [end for box in slices for end in box[:2]]
+    assert ends == pytest.approx([end for s in cuts for end in (s.low, s.high)])
+    assert all(a[2] != b[2] for a, b in pairwise(slices))
+
+
+def test_a_wheel_without_a_draw_marks_nothing():
+    ax = plots.plot_wheel(TOY, tokens=NAMES)
+    assert boxes(ax)[1:] == [[], []]
+    assert [line.get_xdata() for line in ax.lines] == [[]]
+    assert texts(ax)[:4] == ["warm", "0.632", "␣hot", "0.232"]
 
 
 def test_a_narrow_slice_is_named_beside_the_number():
     drawn = SamplingParams(seed=7, dialect="xslm").draw()(large())
     ax = plots.plot_wheel(large(), drawn, tokens=lambda i: f"token {i}")
-    assert texts(ax)[-1].endswith(f"→ token␣{drawn.token_id}   ")
+    assert texts(ax)[-1].endswith(f"→ token␣{drawn.token_id}")
     assert "everything else" in texts(ax)
 
 
@@ -201,27 +276,36 @@ def test_bars_of_the_race_reach_from_p_to_p_over_q():
     luck = luck_of(TOY, SamplingParams(seed=SEED))
     rows = race_rows(TOY, luck)
     ax = plots.plot_race(TOY, luck, tokens=NAMES)
-    for bar, row in zip(ax.patches, rows, strict=True):
-        ends = bar.get_x(), bar.get_x() + bar.get_width()
-        assert ends == pytest.approx(sorted((row.prob, row.score)))
-    colors = [to_hex(bar.get_facecolor()) for bar in ax.patches]
+    (bars,) = boxes(ax)
+    for bar, row in zip(bars, rows, strict=True):
+        assert bar[:2] == pytest.approx(sorted((row.prob, row.score)))
+    colors = [bar[2] for bar in bars]
     assert colors.index(CHOSEN) == 0 and colors.count(CHOSEN) == 1
+    starts, ends, winner = ax.lines
+    assert list(starts.get_xdata()) == [row.prob for row in rows]
+    assert [*winner.get_xdata(), *ends.get_xdata()] == [row.score for row in rows]
     assert ax.get_xscale() == "log"
-    assert ax.get_yticklabels()[0].get_text() == "▶ ␣hot"
     first = rows[0]
-    numbers = f"{first.prob:.3f} / {first.exponential:.3f} = {first.score:.3f}"
-    assert numbers in texts(ax)
+    assert texts(ax)[:4] == ["▶ ␣hot", "⏎", "warm", "$x_$"]
+    numbers = [f"{n:.3f}" for n in (first.prob, first.exponential, first.score)]
+    assert texts(ax)[4:7] == numbers
+    assert [note.bold for note in written(ax)[4:8]] == [True] * 3 + [False]
 
 
 def test_races_on_one_axis_can_be_compared():
     luck = luck_of(TOY, SamplingParams(seed=SEED))
     axes = [plots.plot_race(TOY / t, luck, limits=(1e-3, 2)) for t in (0.5, 2)]
     assert [ax.get_xlim() for ax in axes] == [(1e-3, 2)] * 2
-    ratios = [
-        {round((b.get_x() + b.get_width()) / b.get_x(), 4) for b in ax.patches}
-        for ax in axes
-    ]
+    ratios = [{round(bar[1] / bar[0], 4) for bar in boxes(ax)[0]} for ax in axes]
     assert ratios[0] == ratios[1]
+
+
+def test_a_race_of_one_has_a_winner_and_an_axis():
+    logits = torch.tensor([0.0, -torch.inf])
+    ax = plots.plot_race(logits, luck_of(logits, SamplingParams()))
+    assert [list(line.get_xdata()) for line in ax.lines[:2]] == [[1.0], []]
+    low, high = ax.get_xlim()
+    assert 0 < low < 1 < high
 
 
 def test_luck_alone_decides_the_length_of_a_bar():
@@ -253,26 +337,41 @@ def test_the_highest_line_of_the_race_is_the_winner():
 def test_the_band_is_cut_where_the_choice_changes():
     found = temperature_map(TOY, SamplingParams(seed=SEED))
     ax = plots.plot_temperature_map(found, tokens=NAMES, current=0.9)
-    spans = [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in ax.patches]
-    for span, segment in zip(spans, found.segments, strict=True):
-        assert span == pytest.approx((segment.low, segment.high))
+    band, pointer = boxes(ax)
+    for (low, high, _), segment in zip(band, found.segments, strict=True):
+        assert (low, high) == pytest.approx((segment.low, segment.high))
     assert [s.token_id for s in found.segments] == [0, 1, 3]
     assert texts(ax) == ["warm", "␣hot", "⏎", "0.79", "1.14", "T = 0.9"]
-    assert len({to_hex(bar.get_facecolor()) for bar in ax.patches}) == 3
+    assert len({color for *_, color in band}) == 3
     assert ax.get_xscale() == "log" and ax.get_xlim() == (0.05, 5.0)
-    assert {line.get_xdata()[0] for line in ax.lines} == {0.9}
+    assert pointer[0][0] < 0.9 < pointer[0][1]
+    assert [list(line.get_xdata()) for line in ax.lines] == [[0.9]]
 
 
-def test_a_current_temperature_outside_the_map_is_not_marked():
+@pytest.mark.parametrize("temperature", [0, 7.0, None])
+def test_a_current_temperature_outside_the_map_is_not_marked(temperature):
     found = temperature_map(TOY, SamplingParams(seed=SEED))
-    assert plots.plot_temperature_map(found, current=0).lines[:] == []
+    ax = plots.plot_temperature_map(found, current=temperature)
+    assert [line.get_xdata() for line in ax.lines] == [[]]
+    assert not any(text.startswith("T = ") for text in texts(ax))
 
 
-def test_labels_that_do_not_fit_are_shortened_or_left_out():
+def test_labels_that_do_not_fit_are_shortened():
     found = temperature_map(TOY, SamplingParams(seed=SEED))
     ax = plots.plot_temperature_map(found, tokens=lambda i: "a very long token")
     assert texts(ax)[0] == "a␣very␣long␣token"
     assert "…" in texts(ax)[1] and len(texts(ax)[1]) < 10
+
+
+def test_names_of_narrow_segments_read_upwards_or_are_left_out():
+    ends = (0.05, 0.06, 0.0605, 5.0)
+    segments = tuple(map(Segment, ends, ends[1:], (0, 1, 2)))
+    ax = plots.plot_temperature_map(TemperatureMap(segments, True, ""), tokens=NAMES)
+    names = [note for note in written(ax) if note.bold]
+    assert [(note.text, note.turned) for note in names] == [
+        ("warm", True),
+        ("$x_$", False),
+    ]
 
 
 # Theory
@@ -336,7 +435,6 @@ def test_tokens_beyond_the_colours_are_grey():
     assert list(colors.values()) == [*FILLS, OTHER, OTHER]
 
 
-def test_letters_are_measured_against_the_axes():
-    ax = plots.plot_wheel(TOY)
-    assert 60 < letters_that_fit(ax, 1.0) < 80
-    assert letters_that_fit(ax, 0.0) == 0
+def test_axes_are_measured_in_points():
+    ax = Figure((5.0, 2.0)).add_axes([0.25, 0, 0.5, 1])
+    assert points_wide(ax) == pytest.approx(180)

@@ -51,15 +51,22 @@ class DistributionCanvas:
         self._asked: Tokens = None
         self._texts: Tokens = None
 
-    def draw(self, view: View) -> bytes:
-        """Return the picture of a view as PNG."""
-        bars = distribution_table(
+    def table(self, view: View) -> list[Bar]:
+        """Return the bars of a view as numbers."""
+        return distribution_table(
             view.ledger,
             tokens=self._known_texts(view.tokens),
             chosen=view.chosen,
             n=self.bars,
             top=self._top_ids(view.ledger),
         )
+
+    def draw(self, view: View) -> bytes:
+        """Return the picture of a view as PNG."""
+        return self.draw_table(self.table(view))
+
+    def draw_table(self, bars: Sequence[Bar]) -> bytes:
+        """Return the picture of bars as PNG."""
         layer = self._axes_layer(len(bars), axis_limit(bars))
         self._restore_raw(layer, bars)
         layer.artists.show_final(bars)

@@ -2,44 +2,52 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
-import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from ..draws import Drawn, land
 from ..errors import ParameterError
-from ..luck import Luck, TemperatureMap, race_rows, temperature_map, wheel_slices
-from ..plots import (
-    caption,
-    distribution_table,
-    plot_race,
-    plot_stages,
-    plot_steps,
-    plot_temperature_map,
-    plot_wheel,
-    stages_table,
-    steps_table,
+from ..luck import (
+    History,
+    Luck,
+    TemperatureMap,
+    race_rows,
+    temperature_map,
+    wheel_slices,
 )
-from ..plots._columns import TextColumn
+from ..params import SamplingParams
+from ..plots import caption, stages_table, steps_table
+from ..plots._columns import fitted
 from ..plots._labels import token_label
-from ..plots._style import CHOSEN, FAINT, FINAL, GRID, INK, PAPER
-from ..plots._text import write
-from ..plots.temperature_map import FILLS, OTHER
+from ..plots.race import RaceArtists
+from ..plots.stages import StageArtists, StageColumn, removed_by
+from ..plots.steps import StepArtists, StepRow, tokens_height
+from ..plots.temperature_map import MapArtists
+from ..plots.wheel import WheelArtists
+from . import captions
 from .canvas import DistributionCanvas
-from .png import PaletteEncoder
+from .sheets import Place, Sentences, Sheet, Surface
 from .view import View
 
 TABS = ("Distribution", "Stages", "Draw", "Temperature map", "Steps")
 """The tabs, in their order."""
 
 _SCALE = 1.5
+_LABEL = 118.0
+"""Room for token texts left of bars."""
+
+_STAGE_TOKENS, _STAGES_IN_A_LINE = 12, 5
+_RACERS, _SLICES = 8, 12
+_COLDEST, _HOTTEST = 0.05, 5.0
+
+_NO_STAGE = "No stage acts: what is drawn from is what the model says."
+_GREEDY = "Temperature is 0: the highest logit is taken, and no luck decides."
+_NO_SEED = "Each run brings a fresh seed. Set a seed to see what its luck chooses."
+_NO_STEPS = "There is no text yet: Generate first."
 
 
 class Picture(NamedTuple):
@@ -53,19 +61,28 @@ class Picture(NamedTuple):
 class Pictures:
     """Draw any tab of a view.
 
+    Figures are kept between calls; what was drawn before never shows.
+
     Args:
         width: in CSS pixels.
+
+    Example:
+        >>> import torch
+        >>> from sampling_lab import SamplingParams
+        >>> params = SamplingParams(top_k=2, seed=1)
+        >>> ledger = params.chain().ledger(torch.tensor([2.0, 1.0, 0.2]))
+        >>> picture = Pictures().draw("Stages", View(ledger, None, params))
+        >>> picture.caption
+        '3 tokens · top-k removes 1 · 2 kept, 89.2 % of raw mass'
     """
 
     def __init__(self, width: int = 640) -> None:
         self.width = width
-        self._bars = DistributionCanvas(width)
-        self._encoder = PaletteEncoder(
-            [PAPER, FINAL, CHOSEN, INK, FAINT, GRID, *FILLS, OTHER]
-        )
-        self._figure = Figure((1, 1), dpi=72 * _SCALE, facecolor=PAPER)
-        self._canvas = FigureCanvasAgg(self._figure)
-        self._map: tuple[Any, TemperatureMap] | None = None
+        self._bars = DistributionCanvas(width, scale=_SCALE)
+        self._surface = Surface(width, _SCALE)
+        names = ("stages", "raw", "race", "wheel", "map", "steps", "sentence")
+        self._sheets = {name: Sheet(self._surface) for name in names}
+        self._known_map: tuple[_MapKey, TemperatureMap] | None = None
 
     def draw(self, tab: str, view: View) -> Picture:
         """Return a tab's picture.
@@ -77,178 +94,207 @@ class Pictures:
         Raises:
             ParameterError: there is no such tab.
         """
+        tabs = (
+            self._distribution,
+            self._stages,
+            self._draw,
+            self._temperature_map,
+            self._steps,
+        )
         if tab not in TABS:
             raise ParameterError(f"tab must be one of {', '.join(TABS)}, got {tab!r}")
-        draw: Callable[[View], Picture] = {
-            "Distribution": self._distribution,
-            "Stages": self._stages,
-            "Draw": self._draw,
-            "Temperature map": self._temperature_map,
-            "Steps": self._steps,
-        }[tab]
-        return draw(view)
+        return tabs[TABS.index(tab)](view)
 
     def _distribution(self, view: View) -> Picture:
-        bars = distribution_table(
-            view.ledger, tokens=view.tokens, chosen=view.chosen, n=self._bars.bars
-        )
-        rows = [dataclasses.asdict(bar) for bar in bars]
-        return Picture(self._bars.draw(view), caption(view.ledger), rows)
+        bars = self._bars.table(view)
+        rows = [dict(vars(bar)) for bar in bars]
+        return Picture(self._bars.draw_table(bars), caption(view.ledger), rows)
 
     def _stages(self, view: View) -> Picture:
-        ledger = view.ledger
-        ids = ledger.top(10)
-        columns = stages_table(ledger)
-        labels = [token_label(view.tokens, token_id) for token_id in ids]
-        records = [ledger.removed_by(token_id) for token_id in ids]
-        verdicts = [record.stage.name if record else "kept" for record in records]
-        wide = (self.width - 120 - 90) / len(columns)
-        axes = self._axes(
-            340, [(120 + at * wide, wide - 8, 60, 240) for at in range(len(columns))]
-        )
-        plot_stages(ledger, tokens=view.tokens, axes=axes)
-        TextColumn(axes[-1], 1.0, 5.0, range(len(ids)), verdicts, align="left")
-        rows = [
-            {"token_id": token_id, "token": label, "removed_by": verdict}
-            | {column.title: column.after[at] for column in columns}
-            for at, (token_id, label, verdict) in enumerate(
-                zip(ids, labels, verdicts, strict=True)
+        ids = view.ledger.top(_STAGE_TOKENS)
+        labels = [_label(view, token_id) for token_id in ids]
+        columns = stages_table(view.ledger, top=ids)
+        verdicts = removed_by(view.ledger, ids)
+        if view.ledger.stages:
+            sheet, rows = self._sheets["stages"], len(ids)
+            artists = sheet.artists(
+                *_stage_places(self.width, len(columns), rows),
+                lambda axes: StageArtists(axes, rows),
             )
-        ]
-        told = " → ".join(f"{c.title}: {c.kept_count:,}" for c in columns)
-        if not ledger.stages:
-            told = "no stage acts: the final distribution is the raw one"
-        return Picture(self._png(), told, rows)
+            artists.show(columns, labels, verdicts)
+        else:
+            sheet = self._raw_alone(columns, labels)
+        told = captions.stages_caption(view.ledger)
+        table = captions.stages_rows(ids, labels, columns, verdicts)
+        return Picture(sheet.png(), told, table)
+
+    def _raw_alone(self, columns: list[StageColumn], labels: list[str]) -> Sheet:
+        """Draw the raw panel, and beside it the sentence that nothing else acts."""
+        sheet, rows = self._sheets["raw"], len(labels)
+        height, (place,) = _stage_places(self.width, 1, rows)
+        half = place._replace(width=place.width / 2)
+        beside = half._replace(left=half.left + half.width)
+        panel, sentence = sheet.artists(
+            height,
+            [half, beside],
+            lambda axes: (StageArtists(axes[:1], rows), Sentences(axes[1:])),
+        )
+        panel.show(columns, labels)
+        sentence.show(_NO_STAGE, beside.width - 20)
+        return sheet
 
     def _draw(self, view: View) -> Picture:
         if view.params.is_greedy:
-            return self._sentence(
-                "Temperature is 0: the highest logit is taken, there is no luck."
-            )
+            return self._sentence(_GREEDY)
         if view.luck is None:
-            return self._sentence(
-                "Every run brings a fresh seed; set a seed to see its luck here."
-            )
+            return self._sentence(_NO_SEED)
         if view.luck.exponentials is None:
             return self._wheel(view, view.luck)
         return self._race(view, view.luck)
 
     def _race(self, view: View, luck: Luck) -> Picture:
         logits = view.ledger.final.logits
-        rows = race_rows(logits, luck, 8)
-        (ax,) = self._axes(340, [(130, 280, 50, 250)])
-        plot_race(logits, luck, tokens=view.tokens, ax=ax)
-        best, *others = rows
-        told = f"q = {best.exponential:.3f} · p/q = {best.score:.3g}"
-        if others:
-            told += f", the next best {others[0].score:.3g}"
-        table = [
-            {"token": token_label(view.tokens, row.token_id), **row._asdict()}
-            for row in rows
-        ]
-        return Picture(self._png(), told, table)
+        rows = race_rows(logits, luck, _RACERS)
+        sheet, room = self._sheets["race"], min(_RACERS, len(logits))
+        place = Place(_LABEL + 20, 50, self.width - _LABEL - 216, 28 * room)
+        artists = sheet.artists(
+            28 * room + 84, [place], lambda axes: RaceArtists(axes[0], room)
+        )
+        artists.show(rows, [_label(view, row.token_id) for row in rows])
+        told = captions.race_caption(view, rows)
+        return Picture(sheet.png(), told, captions.race_table(view.tokens, rows))
 
     def _wheel(self, view: View, luck: Luck) -> Picture:
         logits = view.ledger.final.logits
         drawn = land(luck.method, luck.uniform, logits)
-        (ax,) = self._axes(180, [(20, 600, 40, 130)])
-        plot_wheel(logits, drawn, tokens=view.tokens, ax=ax)
-        low, high = drawn.segment
-        told = f"{luck.uniform:.3f} falls on {low:.3f} to {high:.3f}"
-        table = [
-            {
-                "token": "everything else"
-                if part.token_id is None
-                else token_label(view.tokens, part.token_id),
-                **part._asdict(),
-            }
-            for part in wheel_slices(logits, 12)
-        ]
-        return Picture(self._png(), told, table)
+        slices = wheel_slices(logits, _SLICES)
+        sheet = self._sheets["wheel"]
+        place = Place(20, 32, self.width - 40, 130)
+        artists = sheet.artists(170, [place], lambda axes: WheelArtists(axes[0]))
+        artists.show(slices, drawn, view.tokens)
+        told = captions.wheel_caption(view, drawn)
+        table = captions.wheel_table(view.tokens, slices, drawn)
+        return Picture(sheet.png(), told, table)
 
     def _temperature_map(self, view: View) -> Picture:
         if view.luck is None:
-            return self._sentence(
-                "Every run brings a fresh seed; set a seed to see its luck here."
-            )
+            return self._sentence(_NO_SEED)
         try:
             found = self._found(view, view.luck)
         except ParameterError as error:
             return self._sentence(str(error))
-        (ax,) = self._axes(180, [(20, 600, 50, 120)])
-        temperature = view.params.temperature
-        plot_temperature_map(found, tokens=view.tokens, current=temperature, ax=ax)
-        told = f"{len(found.flips)} changes · {found.note}"
-        text = lambda token_id: token_label(view.tokens, token_id)  # noqa: E731
-        return Picture(self._png(), told, found.table(text))
+        sheet = self._sheets["map"]
+        place = Place(20, 50, self.width - 40, 120)
+        artists = sheet.artists(
+            178, [place], lambda axes: MapArtists(axes[0], _COLDEST, _HOTTEST)
+        )
+        artists.show(found, view.tokens)
+        artists.mark(view.params.temperature)
+        told = captions.map_caption(found, view.params.temperature)
+        rows = found.table(partial(token_label, view.tokens))
+        return Picture(sheet.png(), told, rows)
 
     def _found(self, view: View, luck: Luck) -> TemperatureMap:
-        logits, params = view.ledger.raw_logits, view.params.replace(temperature=1.0)
-        key = (params, view.history, luck.method, luck.uniform)
-        if self._map is not None:
-            (known, before, numbers), found = self._map
-            same = known == key and before.equal(logits)
-            if same and _same(numbers, luck.exponentials):
-                return found
-        drawn = _Replayed(-1, luck.method, luck.uniform)
-        object.__setattr__(drawn, "luck", luck)
-        found = temperature_map(logits, params, drawn=drawn, history=view.history)
-        self._map = ((key, logits, luck.exponentials), found)
-        return found
+        """Return the map, found anew only where more than the temperature differs."""
+        key = _MapKey.of(view, luck)
+        if self._known_map is None or not self._known_map[0].same_as(key):
+            found = temperature_map(
+                key.logits,
+                key.params,
+                drawn=_Replayed(luck),
+                history=view.history,
+                low=_COLDEST,
+                high=_HOTTEST,
+            )
+            self._known_map = (key, found)
+        return self._known_map[1]
 
     def _steps(self, view: View) -> Picture:
         if not view.steps:
-            return self._sentence("No token was drawn yet: Generate first.")
-        axes = self._axes(
-            380, [(70, 560, 40 + at * 110, 95) for at in reversed(range(3))]
-        )
-        plot_steps(view.steps, selected=view.selected, axes=axes)
+            return self._sentence(_NO_STEPS)
         rows = steps_table(view.steps)
-        mean = sum(row.surprisal for row in rows) / len(rows)
-        told = (
-            f"mean surprisal {mean:.2f} bits · perplexity {2.0 ** min(mean, 999):.3g}"
-        )
-        table = [
-            {
-                name: None if value == math.inf else value
-                for name, value in dataclasses.asdict(row).items()
-            }
-            for row in rows
-        ]
-        return Picture(self._png(), told, table)
+        sheet = self._sheets["steps"]
+        artists = sheet.artists(*_step_places(self.width, rows), StepArtists)
+        artists.show(rows, view.selected)
+        told = captions.steps_caption(rows)
+        return Picture(sheet.png(), told, captions.steps_rows(rows))
 
     def _sentence(self, text: str) -> Picture:
-        self._axes(120, [])
-        ax = self._figure.add_axes([0, 0, 1, 1])
-        ax.axis("off")
-        write(ax, 0.5, 0.5, text, ha="center", wrap=True)
-        return Picture(self._png(), text, [])
+        sheet = self._sheets["sentence"]
+        place = Place(0, 0, self.width, 160)
+        sheet.artists(160, [place], Sentences).show(text, self.width - 160)
+        return Picture(sheet.png(), text, [])
 
-    def _axes(
-        self, height: int, boxes: Sequence[tuple[float, float, float, float]]
-    ) -> list[Axes]:
-        self._figure.clear()
-        self._figure.set_size_inches(self.width / 72, height / 72)
-        return [
-            self._figure.add_axes(
-                [left / self.width, low / height, wide / self.width, high / height]
+
+@dataclass(frozen=True, eq=False)
+class _MapKey:
+    """All that a temperature map depends on; the temperature is not part of it."""
+
+    logits: Tensor
+    params: SamplingParams
+    history: History
+    luck: Luck
+
+    @classmethod
+    def of(cls, view: View, luck: Luck) -> _MapKey:
+        """Return what the map of a view depends on."""
+        params = view.params.replace(temperature=1.0)
+        return cls(view.ledger.raw_logits, params, view.history, luck)
+
+    def same_as(self, other: _MapKey) -> bool:
+        """Return whether the other one has the same map."""
+        mine, theirs = self.luck, other.luck
+        return (
+            (self.params, self.history) == (other.params, other.history)
+            and (mine.method, mine.uniform) == (theirs.method, theirs.uniform)
+            and self.logits.shape == other.logits.shape
+            and self.logits.equal(other.logits)
+            and (
+                mine.exponentials is theirs.exponentials
+                or mine.exponentials.equal(theirs.exponentials)
             )
-            for left, wide, low, high in boxes
-        ]
-
-    def _png(self) -> bytes:
-        self._canvas.draw()
-        return self._encoder.encode(np.asarray(self._canvas.buffer_rgba()), 72 * _SCALE)
+        )
 
 
 class _Replayed(Drawn):
-    """A draw whose luck is known already."""
+    """A draw whose luck is known, so that none has to be drawn again to find it."""
 
-    luck: Luck
+    def __init__(self, luck: Luck) -> None:
+        super().__init__(-1, luck.method, luck.uniform)
+        object.__setattr__(self, "_luck", luck)  # a `Drawn` is frozen
 
     def exponentials(self, probs: Tensor) -> Tensor:
-        return self.luck.exponentials
+        """Return every token's q of this race."""
+        return self._luck.exponentials
 
 
-def _same(one: Tensor | None, other: Tensor | None) -> bool:
-    return one is other or (one is not None and other is not None and one.equal(other))
+def _label(view: View, token_id: int) -> str:
+    return fitted(token_label(view.tokens, token_id), _LABEL - 8)
+
+
+def _stage_places(width: int, panels: int, rows: int) -> tuple[float, list[Place]]:
+    """Return the height of a sheet of panels, in as many lines as they need."""
+    lines = math.ceil(panels / _STAGES_IN_A_LINE)
+    in_a_line = math.ceil(panels / lines)
+    wide, high = (width - _LABEL - 92) / in_a_line, 20 * rows
+    block = high + 76
+    places = [
+        Place(
+            _LABEL + wide * (at % in_a_line),
+            block * (lines - 1 - at // in_a_line) + 8,
+            wide - 8,
+            high,
+        )
+        for at in range(panels)
+    ]
+    return block * lines, places
+
+
+def _step_places(width: int, rows: list[StepRow]) -> tuple[float, list[Place]]:
+    """Return the height of the sheet of steps, the same with or without tokens."""
+    height, left, gap = 400.0, 52.0, 30.0
+    wide = width - left - 14
+    below = 26 + tokens_height(rows, wide)
+    high = (height - below) / 3 - gap
+    places = [Place(left, below + (high + gap) * at, wide, high) for at in (2, 1, 0)]
+    return height, places

@@ -11,13 +11,11 @@ if TYPE_CHECKING:
     from .dialects import plot_dialect_distance as plot_dialect_distance
     from .dialects import plot_dialects as plot_dialects
     from .distribution import plot_distribution as plot_distribution
-    from .luck import plot_race as plot_race
-    from .luck import plot_theory as plot_theory
-    from .luck import plot_wheel as plot_wheel
+    from .race import plot_race as plot_race
     from .stages import plot_stages as plot_stages
-    from .stages import plot_staircase as plot_staircase
     from .stages import stages_table as stages_table
-    from .stages import staircase_table as staircase_table
+    from .staircase import plot_staircase as plot_staircase
+    from .staircase import staircase_table as staircase_table
     from .steps import plot_steps as plot_steps
     from .steps import steps_table as steps_table
     from .sweep import plot_temperature_sweep as plot_temperature_sweep
@@ -25,6 +23,8 @@ if TYPE_CHECKING:
     from .temperature_map import plot_race_lines as plot_race_lines
     from .temperature_map import plot_seed_grid as plot_seed_grid
     from .temperature_map import plot_temperature_map as plot_temperature_map
+    from .theory import plot_theory as plot_theory
+    from .wheel import plot_wheel as plot_wheel
 
 _MODULES = {
     "caption": "bars",
@@ -34,18 +34,18 @@ _MODULES = {
     "plot_dialect_distance": "dialects",
     "plot_dialects": "dialects",
     "plot_distribution": "distribution",
-    "plot_race": "luck",
+    "plot_race": "race",
     "plot_race_lines": "temperature_map",
     "plot_seed_grid": "temperature_map",
     "plot_stages": "stages",
-    "plot_staircase": "stages",
+    "plot_staircase": "staircase",
     "plot_steps": "steps",
     "plot_temperature_map": "temperature_map",
     "plot_temperature_sweep": "sweep",
-    "plot_theory": "luck",
-    "plot_wheel": "luck",
+    "plot_theory": "theory",
+    "plot_wheel": "wheel",
     "stages_table": "stages",
-    "staircase_table": "stages",
+    "staircase_table": "staircase",
     "steps_table": "steps",
     "sweep_table": "sweep",
 }

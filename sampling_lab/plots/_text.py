@@ -12,9 +12,6 @@ from matplotlib.text import Text
 from ._labels import FONT
 from ._style import FONT_SIZE, INK, PAPER
 
-_LETTER = 0.105
-"""The width of an average letter, in inches."""
-
 
 def write(ax: Axes, x: float, y: float, text: str, **options: Any) -> Text:
     """Write text at a place, as it is: no mathematics in it is obeyed."""
@@ -42,7 +39,6 @@ def ink_on(color: str) -> str:
     return PAPER if 0.299 * red + 0.587 * green + 0.114 * blue < 0.5 else INK
 
 
-def letters_that_fit(ax: Axes, share: float) -> int:
-    """Return how many letters fit into a part of the width of axes."""
-    inches = ax.get_position().width * ax.figure.get_figwidth()
-    return int(share * inches / _LETTER)
+def points_wide(ax: Axes) -> float:
+    """Return the width of axes in points, as they stand now."""
+    return 72 * ax.get_position().width * ax.figure.get_figwidth()

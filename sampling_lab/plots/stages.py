@@ -1,4 +1,4 @@
-"""What each stage of a chain does, and the staircase that top-p climbs."""
+"""What each stage of a chain does to the most likely tokens, side by side."""
 
 from __future__ import annotations
 
@@ -8,30 +8,27 @@ from dataclasses import dataclass
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from torch import Tensor
 
-from ..chain import Chain, Distribution, Ledger, StageRecord
+from ..chain import Distribution, Ledger, StageRecord
 from ..errors import ParameterError
-from ..stages import Stage, TopP
-from ._labels import Tokens, token_label
-from ._style import (
-    CHOSEN,
-    FAINT,
-    FINAL,
-    FONT_SIZE,
-    HATCHING,
-    INK,
-    PAPER,
-    new_axes,
-    quiet_frame,
-    stage_hatch,
-)
-from ._text import name_ticks, write
+from ..stages import Stage
+from ._columns import Note, Notes, TextColumn, number, text_width
+from ._labels import Tokens, shorten, token_label
+from ._shapes import Box, Boxes, Region
+from ._style import FAINT, FINAL, HATCHING, INK, PAPER, quiet_frame, stage_hatch
+from ._text import points_wide
 
-_BAR = 0.72
+KEPT = "kept"
+"""What stands beside a token that no stage removed."""
 
-_BEHIND = {"facecolor": PAPER, "edgecolor": "none", "pad": 0.8}
-"""Paper behind a number, so that no line strikes it through."""
+_HALF = 0.36
+"""Half the height of a bar, where bars are 1 apart."""
+
+_NUMBER = 54.0
+"""Room for a number after a bar, in points."""
+
+_LINE = 15.0
+"""From one line over a panel to the next, in points."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +42,7 @@ class StageColumn:
         removed: whether this stage removed the token.
         kept_count: how many tokens of the vocabulary are left.
         entropy: in bits, after the stage.
+        stage: the stage's name; "raw" for what the model says.
     """
 
     title: str
@@ -53,50 +51,48 @@ class StageColumn:
     removed: tuple[bool, ...]
     kept_count: int
     entropy: float
+    stage: str = "raw"
 
 
-@dataclass(frozen=True)
-class Stair:
-    """One step of the staircase: a token, and the mass up to and with it."""
-
-    label: str
-    token_id: int
-    prob: float
-    cumulative: float
-    kept: bool
-    crosses: bool
-
-
-def stages_table(ledger: Ledger, *, n: int = 10) -> list[StageColumn]:
+def stages_table(
+    ledger: Ledger, *, n: int = 10, top: Sequence[int] | None = None
+) -> list[StageColumn]:
     """Return the panels behind `plot_stages`: raw, then one for each stage.
 
     Args:
         ledger: what a chain did to one row of logits.
         n: how many tokens, by raw rank.
+        top: `ledger.top(n)`, for whoever has it already.
     """
-    ids = ledger.top(n)
+    ids = list(ledger.top(n) if top is None else top)
     raw = tuple(ledger.raw_probs[ids].tolist())
     nothing = (False,) * len(ids)
     first = StageColumn(
         "raw", raw, raw, nothing, ledger.raw.kept_count, ledger.raw.entropy
     )
-    return [first, *(_column(record, ids) for record in ledger.stages)]
+    before, columns = ledger.raw, [first]
+    for record in ledger.stages:
+        columns.append(_column(record, before, ids))
+        before = record.after
+    return columns
 
 
-def _column(record: StageRecord, ids: list[int]) -> StageColumn:
+def _column(record: StageRecord, before: Distribution, ids: list[int]) -> StageColumn:
     return StageColumn(
         title=stage_title(record.stage),
-        before=tuple(Distribution(record.before).probs[ids].tolist()),
+        before=tuple(before.probs[ids].tolist()),
         after=tuple(record.after.probs[ids].tolist()),
         removed=tuple(record.removed[ids].tolist()),
         kept_count=record.after.kept_count,
         entropy=record.after.entropy,
+        stage=record.stage.name,
     )
 
 
 def stage_title(stage: Stage) -> str:
     """Return a stage's name with its first setting, where that is a number.
 
+    >>> from sampling_lab import TopP
     >>> stage_title(TopP(0.8))
     'top-p 0.8'
     """
@@ -105,11 +101,29 @@ def stage_title(stage: Stage) -> str:
     return f"{stage.name} {value:g}" if isinstance(value, int | float) else stage.name
 
 
+def removed_by(ledger: Ledger, token_ids: Sequence[int]) -> list[str]:
+    """Return for each token the stage that removed it, `KEPT`, or "-inf".
+
+    >>> import torch
+    >>> from sampling_lab import SamplingParams
+    >>> ledger = SamplingParams(top_k=1).chain().ledger(torch.tensor([2.0, 1.0]))
+    >>> removed_by(ledger, [0, 1])
+    ['kept', 'top-k']
+    """
+    verdicts = []
+    for token_id in token_ids:
+        record = ledger.removed_by(token_id)
+        alone = KEPT if ledger.kept[token_id] else "-inf"
+        verdicts.append(record.stage.name if record else alone)
+    return verdicts
+
+
 def plot_stages(
     ledger: Ledger,
     *,
     tokens: Tokens = None,
     n: int = 10,
+    explain: bool = False,
     axes: Sequence[Axes] | None = None,
 ) -> list[Axes]:
     """Draw the distribution after each stage, side by side on one token axis.
@@ -121,23 +135,23 @@ def plot_stages(
         ledger: what a chain did to one row of logits.
         tokens: token texts, as a function of the id or a list by id; None shows ids.
         n: how many tokens, by raw rank.
+        explain: name beside the last panel the stage that removed each token.
         axes: one for raw and one for each stage; None makes a new figure.
 
     Raises:
         ParameterError: another number of axes.
     """
-    columns = stages_table(ledger, n=n)
-    labels = [token_label(tokens, token_id) for token_id in ledger.top(n)]
+    ids = ledger.top(n)
+    columns = stages_table(ledger, top=ids)
     if axes is None:
-        axes = _panels(len(columns), len(labels))
+        axes = _panels(len(columns), len(ids))
     if len(axes) != len(columns):
         raise ParameterError(
             f"axes must be {len(columns)}, raw and one for each stage, got {len(axes)}"
         )
-    limit = max(max(*column.before, *column.after) for column in columns)
-    for at, (ax, column) in enumerate(zip(axes, columns, strict=True)):
-        _draw_column(ax, column, limit, hatch_of=column.title)
-        name_ticks(ax, "y", labels if at == 0 else [""] * len(labels))
+    labels = [token_label(tokens, token_id) for token_id in ids]
+    verdicts = removed_by(ledger, ids) if explain else ()
+    StageArtists(axes, len(ids)).show(columns, labels, verdicts)
     return list(axes)
 
 
@@ -150,137 +164,123 @@ def _panels(columns: int, rows: int) -> list[Axes]:
     return list(figure.subplots(1, columns, squeeze=False)[0])
 
 
-def _draw_column(ax: Axes, column: StageColumn, limit: float, hatch_of: str) -> None:
-    quiet_frame(ax)
-    rows = range(len(column.after))
-    name = hatch_of.rsplit(" ", 1)[0]
-    ax.barh(rows, column.after, _BAR, color=FINAL, zorder=2)
-    outline = {"facecolor": "none", "edgecolor": INK, "linewidth": 1.2, "zorder": 3}
-    ax.barh(rows, column.before, _BAR, **outline)
-    for row in rows:
-        if column.removed[row]:
-            style = {"facecolor": PAPER, "edgecolor": HATCHING, "linewidth": 0.0}
-            hatch = stage_hatch(name)
-            ax.barh(row, column.before[row], _BAR, hatch=hatch, zorder=2, **style)
-        end = max(column.before[row], column.after[row])
-        text, color = _number(column, row)
-        write(ax, end + 0.02 * limit, row, text, color=color)
-    ax.set_xlim(0, limit * 1.32)
-    ax.set_ylim(len(rows) - 0.5, -0.5)
-    ax.set_xticks([])
-    ax.spines["bottom"].set_visible(False)
-    ax.grid(False)
-    count = f"{column.kept_count:,} kept · {column.entropy:.2f} bits"
-    ax.set_title(f"{column.title}\n", fontsize=FONT_SIZE + 1, color=INK, loc="left")
-    write(
-        ax,
-        0,
-        1.02,
-        count,
-        transform=ax.transAxes,
-        va="bottom",
-        color=FAINT,
-        fontsize=11,
-    )
-
-
-def _number(column: StageColumn, row: int) -> tuple[str, str]:
-    if column.removed[row]:
-        return "removed", FAINT
-    if column.after[row] == 0.0:
-        return "–", FAINT
-    return f"{column.after[row]:.3f}", INK
-
-
-def staircase_table(
-    logits: Tensor,
-    p: float,
-    *,
-    rule: str = "descending",
-    tokens: Tokens = None,
-    n: int = 10,
-) -> list[Stair]:
-    """Return the steps behind `plot_staircase`, the most likely token first.
+class StageArtists:
+    """The artists of one picture, which can be given other numbers.
 
     Args:
-        logits: what top-p is given, shape (V,).
-        p: its mass, in (0, 1].
-        rule: its crossing rule, see `TopP`; what is kept is what the stage keeps.
-        tokens: token texts, as a function of the id or a list by id; None shows ids.
-        n: at most this many steps.
+        axes: one for each panel, in one row or several; each row names its tokens.
+        rows: how many tokens there is room for.
     """
-    ledger = Chain((TopP(p, rule=rule),)).ledger(logits)
-    ids = ledger.top(n)
-    probs = ledger.raw_probs[ids].double()  # (n,)
-    kept = [bool(ledger.kept[token_id]) for token_id in ids]
-    last = max(at for at, stays in enumerate(kept) if stays)
-    whole_nucleus = ledger.kept_count <= len(ids)
-    return [
-        Stair(
-            label=token_label(tokens, token_id, width=9),
-            token_id=token_id,
-            prob=probs[at].item(),
-            cumulative=min(1.0, probs[: at + 1].sum().item()),
-            kept=kept[at],
-            crosses=whole_nucleus and at == last and p < 1,
+
+    def __init__(self, axes: Sequence[Axes], rows: int) -> None:
+        self._panels = [_Panel(ax, rows) for ax in axes]
+        first = axes[0].get_position().x0
+        begins = [ax for ax in axes if ax.get_position().x0 == first]
+        self._labels = [TextColumn(ax, 0.0, -6.0, range(rows)) for ax in begins]
+        self._verdicts = TextColumn(axes[-1], 1.0, 8.0, range(rows), align="left")
+        self._heading = Notes(axes[-1], axes[-1].transAxes)
+
+    def show(
+        self,
+        columns: Sequence[StageColumn],
+        labels: Sequence[str],
+        verdicts: Sequence[str] = (),
+    ) -> None:
+        """Draw these numbers, one column for each panel.
+
+        Args:
+            columns: from `stages_table`.
+            labels: of the tokens.
+            verdicts: from `removed_by`; none leaves their place empty.
+        """
+        limit = max(max(*column.before, *column.after) for column in columns)
+        pairs = list(zip(self._panels, columns, strict=True))
+        narrow = not all(panel.has_room_for(column) for panel, column in pairs)
+        for panel, column in pairs:
+            panel.show(column, limit, narrow)
+        for names in self._labels:
+            names.set_texts(labels)
+        self._verdicts.set_texts(
+            [shorten(verdict, 11) for verdict in verdicts],
+            [INK if verdict == KEPT else FAINT for verdict in verdicts],
         )
-        for at, token_id in enumerate(ids)
-    ]
+        heading = Note(1.0, 1.0, "removed by", color=FAINT, move=(8.0, _LINE / 2))
+        self._heading.write([heading] if verdicts else [])
 
 
-def plot_staircase(
-    logits: Tensor,
-    p: float,
-    *,
-    rule: str = "descending",
-    tokens: Tokens = None,
-    n: int = 10,
-    ax: Axes | None = None,
-) -> Axes:
-    """Draw probabilities added up from the most likely on, and where p is reached.
+class _Panel:
+    """Bars before and after one stage, each with its number, under a heading."""
 
-    Args:
-        logits: what top-p is given, shape (V,).
-        p: its mass, in (0, 1].
-        rule: its crossing rule, see `TopP`.
-        tokens: token texts, as a function of the id or a list by id; None shows ids.
-        n: at most this many steps.
-        ax: the axes to draw on; None makes a new figure.
+    def __init__(self, ax: Axes, rows: int) -> None:
+        self._ax = ax
+        quiet_frame(ax)
+        ax.grid(False)
+        ax.set_xticks([])
+        ax.set_yticks([])
+        ax.spines["bottom"].set_visible(False)
+        ax.set_ylim(rows - 0.5, -0.5)
+        self._width = points_wide(ax)
+        self._fills = Boxes(ax, facecolors=FINAL, zorder=2)
+        self._hatched = Region(ax, edgecolor=HATCHING, zorder=2)
+        self._outlines = Boxes(
+            ax, facecolors="none", edgecolors=INK, linewidths=1.2, zorder=3
+        )
+        self._numbers = Notes(ax)
+        self._heading = Notes(ax, ax.transAxes)
 
-    Example:
-        >>> import torch
-        >>> ax = plot_staircase(torch.tensor([2.0, 1.0, 0.2, -1.0]), 0.8)
-    """
-    stairs = staircase_table(logits, p, rule=rule, tokens=tokens, n=n)
-    if ax is None:
-        ax = new_axes(2.2 + 0.85 * len(stairs), 4.6)
-    quiet_frame(ax, grid="y")
-    for at, stair in enumerate(stairs):
-        below = stair.cumulative - stair.prob
-        ax.bar(at, below, 1.0, color="#eeeeee", zorder=1)
-        ax.bar(at, stair.prob, 1.0, bottom=below, zorder=2, **_stair_style(stair))
-        place = {"ha": "center", "va": "bottom", "zorder": 5, "bbox": _BEHIND}
-        write(ax, at, stair.cumulative + 0.015, f"{stair.prob:.3f}", **place)
-    ax.axhline(p, color=INK, linewidth=2, linestyle=(0, (5, 2)), zorder=4)
-    write(ax, len(stairs) - 0.45, p, f"p = {p:g}", ha="left")
-    name_ticks(ax, "x", [stair.label for stair in stairs])
-    ax.set_xlim(-0.5, len(stairs) - 0.5)
-    ax.set_ylim(0, 1.09)
-    style = {"fontsize": FONT_SIZE, "color": INK}
-    kept = int((TopP(p, rule=rule)(logits) > -float("inf")).sum())
-    ax.set_xlabel(f"kept {kept:,} of {len(logits):,} tokens", **style)
-    ax.set_ylabel("probability added up", **style)
-    return ax
+    def has_room_for(self, column: StageColumn) -> bool:
+        """Return whether the heading fits in two lines."""
+        title, count = _heading(column, narrow=False)
+        widest = max(text_width(title, bold=True), text_width(count))
+        return widest <= self._width + 4
+
+    def show(self, column: StageColumn, limit: float, narrow: bool) -> None:
+        """Draw one stage's numbers; `limit` is the longest bar of all panels."""
+        room = limit * self._width / (self._width - _NUMBER)
+        self._ax.set_xlim(0, room)
+        removed = [
+            _bar(row, column.before[row])
+            for row, gone in enumerate(column.removed)
+            if gone
+        ]
+        self._fills.show(_bar(*pair) for pair in enumerate(column.after))
+        self._outlines.show(_bar(*pair) for pair in enumerate(column.before))
+        self._hatched.show(removed)
+        self._hatched.hatch(stage_hatch(column.stage))
+        per_point = room / self._width
+        self._numbers.write(
+            _number(column, row, per_point, self._width)
+            for row in range(len(column.after))
+        )
+        lines = _heading(column, narrow)
+        styles = [{"bold": True}, *[{"color": FAINT}] * (len(lines) - 1)]
+        if narrow:
+            styles[1] = {}
+        self._heading.write(
+            Note(0, 1, line, move=(0, _LINE * (len(lines) - at - 0.5)), **style)
+            for at, (line, style) in enumerate(zip(lines, styles, strict=True))
+        )
 
 
-def _stair_style(stair: Stair) -> dict[str, object]:
-    if stair.crosses:
-        return {"color": CHOSEN, "edgecolor": INK, "linewidth": 1.2}
-    if stair.kept:
-        return {"color": FINAL, "edgecolor": INK, "linewidth": 1.2}
-    return {
-        "facecolor": PAPER,
-        "edgecolor": HATCHING,
-        "hatch": stage_hatch("top-p"),
-        "linewidth": 1.2,
-    }
+def _bar(row: int, length: float) -> Box:
+    return (0.0, length, row - _HALF, row + _HALF)
+
+
+def _heading(column: StageColumn, narrow: bool) -> list[str]:
+    count, entropy = f"{column.kept_count:,} kept", f"{column.entropy:.2f} bits"
+    if not narrow:
+        return [column.title, f"{count} · {entropy}"]
+    setting = column.title.removeprefix(column.stage).strip()
+    return [shorten(column.stage, 12), setting, count, entropy]
+
+
+def _number(column: StageColumn, row: int, per_point: float, width: float) -> Note:
+    """Return what stands after a bar: the probability, or what became of it."""
+    end = max(column.before[row], column.after[row])
+    text, color = number(column.after[row]), INK
+    if column.removed[row]:
+        left = width - end / per_point - 4
+        text, color = "removed" if text_width("removed") <= left else "cut", FAINT
+    elif column.after[row] == 0.0:
+        text, color = "–", FAINT
+    return Note(end, row, text, color=color, move=(4.0, 0.0))

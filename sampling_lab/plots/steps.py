@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
+from typing import NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -12,8 +14,35 @@ from matplotlib.figure import Figure
 from ..display import surprisal
 from ..errors import ParameterError
 from ..results import Step
-from ._labels import drawable
-from ._style import CHOSEN, FINAL, FONT_SIZE, INK, PAPER, quiet_frame
+from ._columns import Note, Notes, text_width
+from ._labels import drawable, shorten
+from ._marks import decade_marks, even_marks, step_marks
+from ._shapes import Box, Marks, Region
+from ._style import (
+    CHOSEN,
+    FINAL,
+    GRID,
+    INK,
+    PAPER,
+    SERIES,
+    quiet_frame,
+)
+from ._text import points_wide
+
+GIVEN = SERIES[1]
+"""A token that a person chose; its diamond tells it apart in greyscale."""
+
+_LEAST_STEPS = 12
+"""Room for so many from the first on; bars of fewer would be slabs."""
+
+_HEADROOM = 1.22
+"""The end of an axis over the highest bar, for diamonds and the sign of infinity."""
+
+_LEGIBLE, _LETTERS = 14.5, 10
+"""Points that a token reading upwards needs, and how long it may be."""
+
+_MARK_ROOM = 40.0
+"""Points for a mark of the axis with its number."""
 
 
 @dataclass(frozen=True)
@@ -22,12 +51,14 @@ class StepRow:
 
     Attributes:
         step: its number, from 1.
-        token: its text, visible.
+        token: its text, visible and drawable.
         token_id: its id.
         surprisal: -log2 of its raw probability, in bits; inf where that is 0.
         entropy: of the final distribution, in bits.
         kept_count: tokens the draw could choose from.
         rank: by raw logit, 1 for the highest.
+        raw: its raw probability.
+        final: its final probability.
         is_given: whether a person chose it.
     """
 
@@ -38,14 +69,23 @@ class StepRow:
     entropy: float
     kept_count: int
     rank: int
+    raw: float
+    final: float
     is_given: bool
 
 
 def steps_table(steps: Sequence[Step]) -> list[StepRow]:
-    """Return the rows behind `plot_steps`, in the order of the text.
+    r"""Return the rows behind `plot_steps`, in the order of the text.
 
     Args:
         steps: of a `Generation`, or some of them.
+
+    Example:
+        >>> from sampling_lab import generate, load, SamplingParams
+        >>> model = load("checkpoints/xslm/model.json")
+        >>> reply = generate(model, "Q: hi\nA: ", SamplingParams(temperature=0))
+        >>> [(row.step, row.token, row.rank) for row in steps_table(reply.steps)][:2]
+        [(1, 'he', 1), (2, 'l', 1)]
     """
     return [
         StepRow(
@@ -56,6 +96,8 @@ def steps_table(steps: Sequence[Step]) -> list[StepRow]:
             entropy=step.entropy,
             kept_count=step.kept_count,
             rank=step.rank,
+            raw=step.raw_prob,
+            final=step.final_prob,
             is_given=step.is_given,
         )
         for step in steps
@@ -68,26 +110,201 @@ def plot_steps(
     selected: int | None = None,
     axes: Sequence[Axes] | None = None,
 ) -> list[Axes]:
-    """Draw surprisal, entropy and kept count of each step, one below the other."""
-    rows = steps_table(steps)
+    """Draw surprisal, entropy and kept count of each step, one below the other.
+
+    Tokens stand under the steps where there is room for them. A bar of infinite
+    surprisal (a token of probability 0, which only a person can choose) reaches the
+    top and is marked as such.
+
+    Args:
+        steps: of a `Generation`, or some of them; there may be none yet.
+        selected: the place in `steps` of one to mark; None or -1 marks none.
+        axes: three, from top to bottom; None makes a new figure.
+
+    Raises:
+        ParameterError: another number of axes.
+
+    Example:
+        >>> len(plot_steps([]))
+        3
+    """
     if axes is None:
-        figure = Figure((9, 5), layout="constrained", facecolor=PAPER)
-        axes = list(figure.subplots(3, 1, sharex=True))
+        figure = Figure((9.0, 5.2), layout="constrained", facecolor=PAPER)
+        axes = list(figure.subplots(3, 1))
     if len(axes) != 3:
-        raise ParameterError(f"axes must be 3, got {len(axes)}")
-    finite = [row.surprisal for row in rows if row.surprisal < math.inf]
-    top = max(finite, default=1.0) * 1.1
-    columns = [
-        ("surprisal", [min(row.surprisal, top) for row in rows]),
-        ("entropy", [row.entropy for row in rows]),
-        ("kept", [row.kept_count for row in rows]),
-    ]
-    x = [row.step for row in rows]
-    for ax, (name, values) in zip(axes, columns, strict=True):
-        quiet_frame(ax, grid="y")
-        ax.bar(x, values, color=[CHOSEN if row.is_given else FINAL for row in rows])
-        ax.set_ylabel(name, fontsize=FONT_SIZE, color=INK)
-        if selected is not None and 0 <= selected < len(rows):
-            ax.axvline(rows[selected].step, color=INK)
-    axes[2].set_yscale("log")
+        raise ParameterError(
+            f"axes must be 3, for surprisal, entropy and kept count, got {len(axes)}"
+        )
+    StepArtists(axes).show(steps_table(steps), selected)
     return list(axes)
+
+
+class StepArtists:
+    """The artists of one picture, which can be given other numbers.
+
+    Args:
+        axes: three, from top to bottom.
+    """
+
+    def __init__(self, axes: Sequence[Axes]) -> None:
+        pairs = zip(axes, _MEASURES, strict=True)
+        self._panels = [_Panel(ax, measure) for ax, measure in pairs]
+        self._bottom = bottom = axes[-1]
+        self._tokens = Notes(bottom, bottom.get_xaxis_transform())
+        word = Note(0.0, 0.0, "step", "right", move=(-8.0, -13.0))
+        Notes(bottom, bottom.transAxes).write([word])
+
+    def show(self, rows: Sequence[StepRow], selected: int | None = None) -> None:
+        """Draw these steps; `selected` is the place of one among them."""
+        known = selected is not None and 0 <= selected < len(rows)
+        marked = rows[selected] if known else None
+        first = rows[0].step if rows else 1
+        last = max([first + _LEAST_STEPS - 1, *(row.step for row in rows)])
+        for panel in self._panels:
+            panel.show(rows, marked, (first - 0.5, last + 0.5))
+        room = points_wide(self._bottom)
+        marks = step_marks(first, last, int(room / _MARK_ROOM))
+        self._bottom.set_xticks(marks, labels=[f"{mark:,}" for mark in marks])
+        self._tokens.write(_token_notes(rows, marked, room))
+
+
+class _Measure(NamedTuple):
+    """What one panel shows of every step."""
+
+    name: str
+    value: Callable[[StepRow], float]
+    unit: str
+    is_logarithmic: bool = False
+
+    def limits(self, highest: float) -> tuple[float, float]:
+        """Return the ends of an axis that reaches over the highest value."""
+        if self.is_logarithmic:  # from below 1, so that a bar of 1 is seen as well
+            return 0.7, 1.4 * max(highest, 8.0) ** _HEADROOM
+        return 0.0, _HEADROOM * max(highest, 1.0)
+
+    def told(self, row: StepRow) -> str:
+        """Return a step's value with its unit."""
+        value = self.value(row)
+        if self.is_logarithmic:
+            return f"{value:,} token{'' if value == 1 else 's'}"
+        return f"{value:.2f} {self.unit}" if value < math.inf else "∞ bits"
+
+    def marks(self, highest: float) -> list[float]:
+        """Return a few round numbers up to the highest value."""
+        if self.is_logarithmic:
+            return decade_marks(1.0, max(highest, 10.0), 3)
+        return even_marks(highest)
+
+
+_MEASURES = (
+    _Measure("surprisal", attrgetter("surprisal"), "bits"),
+    _Measure("entropy of the draw", attrgetter("entropy"), "bits"),
+    _Measure("kept", attrgetter("kept_count"), "tokens", is_logarithmic=True),
+)
+
+
+class _Panel:
+    """One measure of every step as bars, that of one step marked."""
+
+    def __init__(self, ax: Axes, measure: _Measure) -> None:
+        self._ax, self._measure = ax, measure
+        quiet_frame(ax, grid="y")
+        if measure.is_logarithmic:
+            ax.set_yscale("log")
+        ax.set_xticks([])
+        ax.tick_params(axis="y", length=0)
+        self._band = Region(ax, facecolor=GRID, zorder=1)
+        colors = {"drawn": FINAL, "given": GIVEN, "marked": CHOSEN}
+        self._bars = {
+            kind: Region(ax, facecolor=color, zorder=2)
+            for kind, color in colors.items()
+        }
+        edge = {"markeredgecolor": INK, "zorder": 4, "clip_on": False}
+        self._diamonds = Marks(ax, "D", 7, color=GIVEN, **edge)
+        self._infinite = Notes(ax)
+        self._heading = Notes(ax, ax.transAxes)
+
+    def show(
+        self,
+        rows: Sequence[StepRow],
+        marked: StepRow | None,
+        limits: tuple[float, float],
+    ) -> None:
+        """Draw these steps; `limits` are the ends of their axis."""
+        values = [self._measure.value(row) for row in rows]
+        highest = max((value for value in values if value < math.inf), default=0.0)
+        low, high = self._measure.limits(highest)
+        self._ax.set_xlim(*limits)
+        self._ax.set_ylim(low, high)
+        marks = self._measure.marks(highest)
+        self._ax.set_yticks(marks, labels=[f"{mark:,g}" for mark in marks])
+        self._ax.set_yticks([], minor=True)
+        half = max(0.4, 0.5 * (limits[1] - limits[0]) / points_wide(self._ax))
+        boxes: dict[str, list[Box]] = {kind: [] for kind in self._bars}
+        for row, value in zip(rows, values, strict=True):
+            kind = "given" if row.is_given else "drawn"
+            box = (row.step - half, row.step + half, low, min(value, high))
+            boxes["marked" if row is marked else kind].append(box)
+        for kind, region in self._bars.items():
+            region.show(boxes[kind])
+        at = [] if marked is None else [marked.step]
+        self._band.show((x - 1.25 * half, x + 1.25 * half, low, high) for x in at)
+        self._show_given(rows, values, high)
+        self._heading.write(self._told(rows, marked))
+
+    def _show_given(
+        self, rows: Sequence[StepRow], values: Sequence[float], high: float
+    ) -> None:
+        """Put a diamond on what a person chose, and say where a bar has no end."""
+        pairs = list(zip(rows, values, strict=True))
+        given = [(row.step, min(value, high)) for row, value in pairs if row.is_given]
+        self._diamonds.show([x for x, _ in given], [y for _, y in given])
+        endless = [row.step for row, value in pairs if value == math.inf]
+        self._infinite.write(
+            Note(x, high, "∞", bold=True, move=(8.0, -5.0))
+            for x in endless[:_LEAST_STEPS]
+        )
+
+    def _told(self, rows: Sequence[StepRow], marked: StepRow | None) -> Iterator[Note]:
+        """Yield what stands over the panel: its name, and the marked step's value."""
+        measure = self._measure
+        yield Note(0.0, 1.0, f"{measure.name}, {measure.unit}", move=(0.0, 9.0))
+        is_first = measure is _MEASURES[0]
+        if is_first and any(row.is_given for row in rows):
+            key = "◆ chosen by a person"
+            yield Note(0.5, 1.0, key, "center", GIVEN, move=(0.0, 9.0))
+        if marked is not None:
+            value = measure.told(marked)
+            if is_first:
+                value = f"step {marked.step:,} {shorten(marked.token, 12)}: {value}"
+            yield Note(1.0, 1.0, value, "right", bold=True, move=(0.0, 9.0))
+
+
+def tokens_height(rows: Sequence[StepRow], width: float) -> float:
+    """Return how many points under the axis their tokens take, 0 if they are left out.
+
+    Args:
+        rows: from `steps_table`.
+        width: of the axes, in points.
+    """
+    labels = [shorten(row.token, _LETTERS) for row in rows]
+    room = width / max(_LEAST_STEPS, len(rows))
+    widths = [text_width(label, bold=True) for label in labels]
+    if not widths or max(widths) + 6 <= room:
+        return 20.0 if widths else 0.0
+    return max(widths) + 8.0 if room >= _LEGIBLE else 0.0
+
+
+def _token_notes(
+    rows: Sequence[StepRow], marked: StepRow | None, width: float
+) -> Iterator[Note]:
+    """Yield the tokens under their steps, along the axis or reading upwards to it."""
+    height = tokens_height(rows, width)
+    if not height:
+        return
+    level = Note(0.0, 0.0, "", "center", move=(0.0, -32.0))
+    turned = Note(0.0, 0.0, "", "right", move=(0.0, -24.0), turned=True)
+    note = level if height == 20.0 else turned
+    for row in rows:
+        text = shorten(row.token, _LETTERS)
+        yield note._replace(x=row.step, text=text, bold=row is marked)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, repeat
 
 import numpy as np
 from matplotlib.axes import Axes
 from torch import Tensor
 
-from ..luck import Luck, SeedGrid, TemperatureMap
-from ._labels import FONT, Tokens, shorten, token_label
-from ._style import DASHES, FONT_SIZE, INK, PAPER, SERIES, new_axes, quiet_frame
-from ._text import ink_on, letters_that_fit, name_ticks, write
+from ..luck import Luck, SeedGrid, Segment, TemperatureMap
+from ._columns import Note, Notes, fitted
+from ._labels import Tokens, token_label
+from ._shapes import Boxes, Marks
+from ._style import DASHES, FONT_SIZE, GRID, INK, PAPER, SERIES, new_axes, quiet_frame
+from ._text import ink_on, name_ticks, points_wide, write
 
 FILLS = (
     "#0072b2",
@@ -26,8 +28,11 @@ FILLS = (
 )
 """Areas, each far from the one before it in greyscale."""
 
-OTHER = "#d0d0d0"
+OTHER = GRID
 """Tokens beyond the colours: told apart by their text alone."""
+
+_LEGIBLE, _BAND = 8.0, 54.0
+"""Points that a name reading upwards needs, along the axis and across it."""
 
 _MARKS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 _LINE_MARKS = (0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5, 2.0, 5.0)
@@ -56,73 +61,97 @@ def plot_temperature_map(
         ax: the axes to draw on; None makes a new figure.
     """
     ax = ax or new_axes(9.0, 2.2)
-    colors = token_colors(found.token_ids)
-    quiet_frame(ax)
-    ax.set_xscale("log")
-    low, high = found.segments[0].low, found.segments[-1].high
-    for segment in found.segments:
-        color = colors[segment.token_id]
-        width = segment.high - segment.low
-        ax.barh(0, width, 1.0, segment.low, color=color, edgecolor=PAPER, linewidth=2)
-        share = math.log(segment.high / segment.low) / math.log(high / low)
-        label = token_label(tokens, segment.token_id)
-        label = _fit(label, letters_that_fit(ax, share))
-        middle = math.sqrt(segment.low * segment.high)
-        style = {"ha": "center", "color": ink_on(color), "weight": "bold"}
-        write(ax, middle, -0.12, label, **style)
-    _write_flips(ax, found)
-    if current is not None and low <= current <= high:
-        _mark_current(ax, current)
-    _temperature_axis(ax, low, high)
-    ax.set_ylim(-0.85, 0.95)
-    ax.set_yticks([])
-    ax.spines["left"].set_visible(False)
+    artists = MapArtists(ax, found.segments[0].low, found.segments[-1].high)
+    artists.show(found, tokens)
+    artists.mark(current)
     return ax
 
 
-def _fit(label: str, letters: int) -> str:
-    """Shorten a label to the room there is; "" where three letters do not fit."""
-    if letters >= len(label):
-        return label
-    return shorten(label, letters) if letters >= 3 else ""
+class MapArtists:
+    """The artists of one picture, which can be given other numbers.
 
+    Args:
+        ax: the axes to draw on.
+        low: the lowest temperature.
+        high: the highest.
+    """
 
-def _write_flips(ax: Axes, found: TemperatureMap) -> None:
-    """Write the temperatures of the changes under the band, none over another."""
-    low, high = found.segments[0].low, found.segments[-1].high
-    last = -1.0
-    for flip in found.flips:
-        place = math.log(flip.temperature / low) / math.log(high / low)
-        if place - last < 0.06:
-            continue
-        last = place
-        text = f"{flip.temperature:.2f}"
-        write(ax, flip.temperature, -0.55, text, ha="center", va="top")
+    def __init__(self, ax: Axes, low: float, high: float) -> None:
+        self._ax, self._low, self._high = ax, low, high
+        self._prepare_axes()
+        self._band = Boxes(ax, edgecolors=PAPER, linewidths=2, zorder=2)
+        self._names, self._flips = Notes(ax), Notes(ax)
+        self._pointer = Boxes(
+            ax, facecolors=INK, edgecolors=PAPER, linewidths=1.0, zorder=4
+        )
+        self._tip = Marks(ax, "v", 11, color=INK, zorder=4)
+        self._current = Notes(ax)
 
+    def show(self, found: TemperatureMap, tokens: Tokens) -> None:
+        """Draw another map of the same range."""
+        colors = token_colors(found.token_ids)
+        segments = found.segments
+        self._band.show((s.low, s.high, -0.5, 0.5) for s in segments)
+        self._band.color([colors[s.token_id] for s in segments])
+        self._names.write(
+            self._name(s, token_label(tokens, s.token_id), ink_on(colors[s.token_id]))
+            for s in segments
+        )
+        self._flips.write(self._flip_notes(found))
 
-def _mark_current(ax: Axes, temperature: float) -> None:
-    """Point at the band from above, where no label is."""
-    for color, width in ((PAPER, 5.0), (INK, 2.2)):
-        ax.plot([temperature] * 2, [0.2, 0.6], color=color, linewidth=width, zorder=4)
-    ax.plot(temperature, 0.66, marker="v", markersize=11, color=INK, zorder=4)
-    style = {"weight": "bold", "xytext": (12, 0), "textcoords": "offset points"}
-    ax.annotate(
-        f"T = {temperature:g}",
-        (temperature, 0.78),
-        va="center",
-        family=FONT,
-        fontsize=FONT_SIZE,
-        color=INK,
-        **style,
-    )
+    def mark(self, temperature: float | None) -> None:
+        """Point at a temperature from above, where no name is."""
+        at = temperature if temperature and self._in_range(temperature) else None
+        self._pointer.show([(at / 1.003, at * 1.003, 0.2, 0.62)] if at else [])
+        self._tip.show([at] if at else [], [0.68] if at else [])
+        side, move = (
+            ("left", 12.0) if at and self._share(at) < 0.8 else ("right", -12.0)
+        )
+        note = Note(at or 1.0, 0.78, f"T = {at:g}" if at else "", side, bold=True)
+        self._current.write([note._replace(move=(move, 0.0))])
 
+    def _in_range(self, temperature: float) -> bool:
+        return self._low <= temperature <= self._high
 
-def _temperature_axis(ax: Axes, low: float, high: float) -> None:
-    ax.set_xlim(low, high)
-    marks = [mark for mark in _MARKS if low <= mark <= high]
-    ax.set_xticks(marks, labels=[f"{mark:g}" for mark in marks])
-    ax.set_xticks([], minor=True)
-    ax.set_xlabel("temperature", fontsize=FONT_SIZE, color=INK)
+    def _share(self, temperature: float) -> float:
+        """Return where a temperature stands, as a part of the axis."""
+        return math.log(temperature / self._low) / math.log(self._high / self._low)
+
+    def _name(self, segment: Segment, label: str, ink: str) -> Note:
+        """Return the name of a segment, reading upwards where that is narrow."""
+        share = self._share(segment.high) - self._share(segment.low)
+        room = share * points_wide(self._ax) - 8
+        middle = math.sqrt(segment.low * segment.high)
+        level = fitted(label, room, bold=True)
+        note = Note(middle, -0.1, level, "center", ink, bold=True)
+        if level or room < _LEGIBLE:
+            return note
+        upwards = fitted(label, _BAND, bold=True)
+        return note._replace(y=0.0, text=upwards, turned=True)
+
+    def _flip_notes(self, found: TemperatureMap) -> Iterator[Note]:
+        """Yield the temperatures of the changes, none over another."""
+        last = -1.0
+        for flip in found.flips:
+            share = self._share(flip.temperature)
+            if share - last >= 0.07:
+                last = share
+                text = f"{flip.temperature:.2f}"
+                yield Note(flip.temperature, -0.68, text, "center")
+
+    def _prepare_axes(self) -> None:
+        ax, low, high = self._ax, self._low, self._high
+        quiet_frame(ax)
+        ax.grid(False)
+        ax.set_xscale("log")
+        ax.set_xlim(low, high)
+        marks = [mark for mark in _MARKS if low <= mark <= high]
+        ax.set_xticks(marks, labels=[f"{mark:g}" for mark in marks])
+        ax.set_xticks([], minor=True)
+        ax.set_xlabel("temperature", fontsize=FONT_SIZE, color=INK)
+        ax.set_ylim(-0.9, 0.95)
+        ax.set_yticks([])
+        ax.spines["left"].set_visible(False)
 
 
 def plot_race_lines(

@@ -1,0 +1,89 @@
+"""Many bars, lines or marks as one artist each, which can be given other numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.lines import Line2D
+from matplotlib.patches import PathPatch
+from matplotlib.path import Path
+
+Box = tuple[float, float, float, float]
+"""Left, right, low and high, as x and y of the axes' data."""
+
+
+class Boxes:
+    """Rectangles of one look, each with its own colour or none.
+
+    Args:
+        ax: the axes to draw on.
+        options: for the `PolyCollection`.
+    """
+
+    def __init__(self, ax: Axes, **options: Any) -> None:
+        self._shapes = PolyCollection([], **options)
+        ax.add_collection(self._shapes, autolim=False)
+
+    def show(self, boxes: Iterable[Box]) -> None:
+        """Draw these instead of what there was."""
+        self._shapes.set_verts(corners(boxes))
+
+    def color(self, colors: Sequence[str]) -> None:
+        """Fill each box with a colour of its own."""
+        self._shapes.set_facecolor(colors)
+
+
+class Region:
+    """Rectangles of one look as one path: thousands of them, or hatched ones.
+
+    Args:
+        ax: the axes to draw on.
+        options: for the `PathPatch`.
+    """
+
+    def __init__(self, ax: Axes, **options: Any) -> None:
+        style = {"facecolor": "none", "linewidth": 0.0}
+        self._shape = PathPatch(Path(np.empty((0, 2))), **{**style, **options})
+        ax.add_artist(self._shape)
+
+    def show(self, boxes: Iterable[Box]) -> None:
+        """Draw these instead of what there was."""
+        self._shape.set_path(one_path(corners(boxes)))
+
+    def hatch(self, hatch: str) -> None:
+        """Hatch them like this."""
+        self._shape.set_hatch(hatch)
+
+
+class Marks:
+    """One mark at each of many places."""
+
+    def __init__(self, ax: Axes, marker: str, size: float, **options: Any) -> None:
+        style = {"linestyle": "none", "marker": marker, "markersize": size}
+        self._line = ax.add_line(Line2D([], [], **{**style, **options}))
+
+    def show(self, x: Sequence[float], y: Sequence[float]) -> None:
+        """Draw these instead of what there was."""
+        self._line.set_data(x, y)
+
+
+def corners(boxes: Iterable[Box]) -> np.ndarray:
+    """Return the corners of boxes, shape (boxes, 4, 2).
+
+    >>> corners([(0, 2, 0, 1)]).tolist()
+    [[[0.0, 0.0], [2.0, 0.0], [2.0, 1.0], [0.0, 1.0]]]
+    """
+    sides = np.array([*boxes], float).reshape(-1, 4)  # left, right, low, high
+    return sides[:, [[0, 2], [1, 2], [1, 3], [0, 3]]]
+
+
+def one_path(polygons: np.ndarray) -> Path:
+    """Return one path of closed polygons, shape (polygons, corners, 2)."""
+    count, points = polygons.shape[:2]
+    closed = np.concatenate([polygons, polygons[:, :1]], axis=1)
+    codes = [Path.MOVETO, *[Path.LINETO] * (points - 1), Path.CLOSEPOLY] * count
+    return Path(closed.reshape(-1, 2), codes if count else None)

@@ -1,0 +1,132 @@
+"""The luck of one draw as a race: where each token starts, and how far it comes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from torch import Tensor
+
+from ..luck import Luck, RaceRow, race_rows
+from ._columns import Note, Notes, TextColumn, number
+from ._labels import Tokens, token_label
+from ._marks import decade_marks
+from ._shapes import Boxes, Marks
+from ._style import CHOSEN, FAINT, FINAL, FONT_SIZE, INK, PAPER, new_axes, quiet_frame
+from ._text import points_wide
+
+_COLUMNS = {"p": 54.0, "q": 116.0, "p / q": 180.0}
+"""Where the columns of numbers end, in points right of the axes."""
+
+_MARK_ROOM = 46.0
+"""Points for a mark of the axis with its number."""
+
+
+def plot_race(
+    logits: Tensor,
+    luck: Luck,
+    *,
+    tokens: Tokens = None,
+    n: int = 8,
+    limits: tuple[float, float] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a race: each token starts at p, its luck 1/q carries it to p/q.
+
+    On a logarithmic axis the length of a bar is the token's luck alone, the same at
+    every temperature; the furthest right wins.
+
+    Args:
+        logits: final logits, shape (V,).
+        luck: a race's, from `luck_of`.
+        tokens: token texts, as a function of the id or a list by id; None shows ids.
+        n: how many of the best.
+        limits: the ends of the axis, both > 0, so that pictures can be compared;
+            None fits all that is drawn.
+        ax: the axes to draw on; None makes a new figure.
+    """
+    rows = race_rows(logits, luck, n)
+    ax = ax or new_axes(8.0, 1.6 + 0.4 * len(rows))
+    labels = [token_label(tokens, row.token_id) for row in rows]
+    RaceArtists(ax, len(rows)).show(rows, labels, limits)
+    return ax
+
+
+class RaceArtists:
+    """The artists of one picture, which can be given other numbers.
+
+    Args:
+        ax: the axes to draw on.
+        rows: how many tokens there is room for.
+    """
+
+    def __init__(self, ax: Axes, rows: int) -> None:
+        self._ax = ax
+        self._prepare_axes(rows)
+        self._bars = Boxes(ax, edgecolors=INK, linewidths=1.0, zorder=2)
+        edge = {"markeredgecolor": INK}
+        self._starts = Marks(ax, "o", 8, color=PAPER, zorder=4, **edge)
+        self._ends = Marks(ax, "D", 8, color=FINAL, zorder=5, **edge)
+        self._winner = Marks(ax, "D", 9, color=CHOSEN, zorder=5, **edge)
+        self._labels = TextColumn(ax, 0.0, -9.0, range(rows))
+        self._numbers = Notes(ax, ax.get_yaxis_transform())
+        self._heading = Notes(ax, ax.get_yaxis_transform())
+        self._heading.write(
+            Note(1.0, -0.85, name, "right", FAINT, move=(end, 0.0))
+            for name, end in _COLUMNS.items()
+        )
+
+    def show(
+        self,
+        rows: Sequence[RaceRow],
+        labels: Sequence[str],
+        limits: tuple[float, float] | None = None,
+    ) -> None:
+        """Draw these numbers.
+
+        Args:
+            rows: from `race_rows`, the winner first.
+            labels: of their tokens.
+            limits: the ends of the axis; None fits all.
+        """
+        self._scale(*(limits or _fitting(rows)))
+        self._bars.show(
+            (*sorted((row.prob, row.score)), at - 0.25, at + 0.25)
+            for at, row in enumerate(rows)
+        )
+        self._bars.color([CHOSEN, *[FINAL] * (len(rows) - 1)])
+        places = range(len(rows))
+        self._starts.show([row.prob for row in rows], places)
+        self._ends.show([row.score for row in rows[1:]], places[1:])
+        self._winner.show([row.score for row in rows[:1]], places[:1])
+        self._labels.set_texts([f"▶ {labels[0]}", *labels[1:]])
+        self._numbers.write(
+            Note(1.0, at, number(value), "right", bold=at == 0, move=(end, 0.0))
+            for at, row in enumerate(rows)
+            for value, end in zip(row[1:], _COLUMNS.values(), strict=True)
+        )
+
+    def _prepare_axes(self, rows: int) -> None:
+        ax = self._ax
+        quiet_frame(ax)
+        ax.set_xscale("log")
+        ax.set_yticks([])
+        ax.set_ylim(rows - 0.5, -0.5)
+        ax.set_xlabel(
+            "○ probability p      ◆ score p / q: the highest wins",
+            fontsize=FONT_SIZE,
+            color=INK,
+        )
+
+    def _scale(self, low: float, high: float) -> None:
+        ax = self._ax
+        ax.set_xlim(low, high)
+        marks = decade_marks(low, high, int(points_wide(ax) / _MARK_ROOM))
+        ax.set_xticks(marks, labels=[f"{mark:g}" for mark in marks])
+        ax.set_xticks([], minor=True)
+
+
+def _fitting(rows: Sequence[RaceRow]) -> tuple[float, float]:
+    values = [value for row in rows for value in (row.prob, row.score)]
+    room = 1.1 * (max(values) / min(values)) ** 0.06
+    return min(values) / room, max(values) * room
