@@ -658,6 +658,10 @@ def test_a_selected_step_shows_what_other_settings_would_make_of_it(changes, dia
     view = explorer.view()
     assert view.chosen == step.token_id
     assert torch.equal(view.ledger.final_probs, step.ledger().final_probs)
+    was = parent.steps[3]
+    is_same = step.token_id == was.token_id
+    told = ", as it was" if is_same else f", in place of {was.token_text}"
+    assert view.title.endswith(told)
     explorer.strip.selected = 1
     assert explorer.title.value.startswith("step 2 · drew ")
 

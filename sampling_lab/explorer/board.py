@@ -53,13 +53,13 @@ class ClosableHome(Home):
 
 
 class Board(widgets.VBox):
-    """Widgets above a status line, which also tells what went wrong.
+    """Widgets with a status line, which also tells what went wrong.
 
     A board that a cell of a notebook makes is closed when that cell runs again.
 
     Attributes:
         home: the event loop all work is done on.
-        status: the last line; errors are red.
+        status: how it stands; errors are red.
     """
 
     def __init__(self) -> None:
@@ -88,8 +88,8 @@ class Board(widgets.VBox):
             widget.close()
 
     def lay_out(self, *parts: widgets.Widget) -> None:
-        """Put widgets one below the other, over the status line."""
-        self.children = [widgets.HTML(STYLE), *parts, self.status]
+        """Put widgets one below the other; `status` is to be among or in them."""
+        self.children = [widgets.HTML(STYLE), *parts]
         self.add_class("sampling-lab")
 
     def __repr__(self) -> str:

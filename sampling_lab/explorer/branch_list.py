@@ -26,7 +26,7 @@ class BranchList(widgets.VBox):
 
     Attributes:
         branch: the branches, by what was chosen where.
-        other: the one to compare with; None is none.
+        other: the one to compare with; 0 is none.
         comparison: both texts, as HTML.
         upload: the button for a file.
     """
@@ -49,6 +49,7 @@ class BranchList(widgets.VBox):
             description="Load",
             tooltip="Load the texts of a file that Save wrote (.json)",
         )
+        self.upload.add_class("sampling-lab-upload")
         self.comparison = line("comparison")
         row = widgets.HBox(
             [
@@ -79,12 +80,11 @@ class BranchList(widgets.VBox):
         names = {b.id: " → ".join(tree.breadcrumb(b.id)) for b in tree}
         shown = branch.id if branch else None
         self._offer(self.branch, self._branch_chosen, names, shown)
-        others = {None: "–", **{i: n for i, n in names.items() if i != shown}}
-        other = self.other.value if self.other.value in others else None
+        others = {0: "choose …", **{i: n for i, n in names.items() if i != shown}}
+        other = self.other.value if self.other.value in others else 0
         self._offer(self.other, self._other_chosen, others, other)
-        self.comparison.value = (
-            "" if other is None else _compared(tree, names, shown, other)
-        )
+        compared = _compared(tree, names, shown, other) if other else ""
+        self.comparison.value = compared
         self._has_branch = branch is not None
         self._disable()
 

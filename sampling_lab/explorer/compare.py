@@ -245,6 +245,7 @@ class Compare(Board):
             group(widgets.HBox, "buttons", [self.compare_button, self.stop_button]),
             self.table,
             self.answers,
+            self.status,
         )
         self.add_class("sampling-lab-compare")
 

@@ -22,6 +22,8 @@ from .dial import Counts, Dial, Linear, Scale, label, typed, value_box
 _SEED_BITS = 16
 """A seed from the dice is short enough to be read out and typed."""
 
+_NO_PRESET = ("choose …", "")
+
 _DIALS: dict[str, tuple[Scale, str]] = {
     "temperature": (Linear(0.0, 3.0, 0.05), "Divides the logits; 0 is greedy"),
     "top_k": (Counts(2), "Keep the k most likely tokens"),
@@ -150,12 +152,14 @@ class Controls(widgets.VBox):
             layout=widgets.Layout(**wide),
         )
         self.preset = widgets.Dropdown(
-            tooltip="Settings to begin with", layout=widgets.Layout(**wide)
+            options=[_NO_PRESET],
+            tooltip="Settings to begin with",
+            layout=widgets.Layout(**wide),
         )
         self.neutralise_button = widgets.Button(
             description="Neutralise",
             tooltip="Turn everything off: the model's own distribution",
-            layout=widgets.Layout(width="88px"),
+            layout=widgets.Layout(width="100px", flex="0 0 auto"),
         )
         self.summary = widgets.HTML()
         self.summary.add_class("sampling-lab-summary")
@@ -163,7 +167,10 @@ class Controls(widgets.VBox):
     def _offer_presets(self) -> None:
         # New options select the first one on their way; no person has chosen that.
         self.preset.unobserve(self._preset_chosen, "value")
-        self.preset.options = [("–", None), *((name, name) for name in self.presets)]
+        self.preset.options = [
+            ("choose …", ""),
+            *((name, name) for name in self.presets),
+        ]
         self.preset.observe(self._preset_chosen, "value")
         self._show(self.params)
 
@@ -176,7 +183,7 @@ class Controls(widgets.VBox):
             dial.show(getattr(params, name))
         self.seed.value = "" if params.seed is None else str(params.seed)
         self.dialect.value = params.dialect
-        self.preset.value = next(filter(self._is_set, self.presets), None)
+        self.preset.value = next(filter(self._is_set, self.presets), "")
 
     def _is_set(self, name: str) -> bool:
         """Return whether a preset is what is in force."""
@@ -199,7 +206,7 @@ class Controls(widgets.VBox):
 
     def _preset_chosen(self, change: dict[str, Any]) -> None:
         name = change["new"]
-        if name is not None and not self._is_set(name):
+        if name and not self._is_set(name):
             self.choose_preset(name)
 
     def _dice_clicked(self, button: widgets.Button) -> None:

@@ -336,14 +336,17 @@ class Explorer(Desk):
             self.step_button,
             self.stop_button,
             self.reset_button,
-            widgets.HBox([label("new tokens"), self.max_new_tokens]),
         ]
         self.picker.show(self.model.card.summary(), self.session.checkpoint)
+        self.add_class("sampling-lab-wide")
         self.arrange(
             head=[widgets.HTML(STYLE), self.picker, self.asks],
-            below=[
+            actions=[
+                widgets.HBox([label("new tokens"), self.max_new_tokens]),
                 group(widgets.HBox, "buttons", buttons),
                 self.hint,
+            ],
+            below=[
                 self.strip,
                 self.forks,
                 self.branch_list,

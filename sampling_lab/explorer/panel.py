@@ -71,11 +71,12 @@ class Panel(Board):
         *,
         head: Sequence[widgets.Widget] = (),
         inputs: Sequence[widgets.Widget] = (),
-        limits: Sequence[widgets.Widget] = (),
+        actions: Sequence[widgets.Widget] = (),
         below: Sequence[widgets.Widget] = (),
     ) -> None:
         """Put the widgets in their places: above, over and under the sliders, below."""
-        left = group(widgets.VBox, "left", [*inputs, self.controls, *limits])
+        left = [*inputs, self.controls, *actions, self.status]
+        left = group(widgets.VBox, "left", left)
         right = group(
             widgets.VBox, "right", [self.tab, self.title, self.picture, self.caption]
         )

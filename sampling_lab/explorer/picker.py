@@ -34,7 +34,7 @@ class Picker(widgets.VBox):
         self._home, self._load = home, load
         self.card = line("card")
         self.checkpoint = widgets.Dropdown(
-            options=[("choose …", None), *((_name(path), str(path)) for path in paths)],
+            options=[("choose …", ""), *((_name(path), str(path)) for path in paths)],
             tooltip="A checkpoint at hand",
             layout=widgets.Layout(flex="1 1 200px", width="auto", min_width="0"),
         )
@@ -53,7 +53,7 @@ class Picker(widgets.VBox):
         """Show a loaded model's card, and which of those at hand it is."""
         self.card.value = html.escape(summary)
         known = {_same(value): value for _, value in self.checkpoint.options if value}
-        self._set(self.checkpoint, known.get(_same(checkpoint)))
+        self._set(self.checkpoint, known.get(_same(checkpoint), ""))
         self._set(self.path, "")
         self.disable(False)
 
@@ -69,14 +69,14 @@ class Picker(widgets.VBox):
         """Let no other model be chosen, or let it again."""
         self.checkpoint.disabled = self.path.disabled = disabled
 
-    def _set(self, box: widgets.ValueWidget, value: str | None) -> None:
+    def _set(self, box: widgets.ValueWidget, value: str) -> None:
         """Show a value that no person has chosen."""
         box.unobserve(self._chosen, "value")
         box.value = value
         box.observe(self._chosen, "value")
 
     def _chosen(self, change: dict[str, Any]) -> None:
-        if source := (change["new"] or "").strip():
+        if source := change["new"].strip():
             self._home.post(lambda: self._load(source))
 
 

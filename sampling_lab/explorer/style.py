@@ -13,7 +13,15 @@ STYLE = """<style>
 .sampling-lab-left { flex: 1 1 300px; min-width: 280px; max-width: 380px; gap: 4px; }
 .sampling-lab-right { flex: 3 1 480px; min-width: 320px; max-width: 660px; }
 .sampling-lab-controls { gap: 2px; }
-.sampling-lab-title { font-size: 14px; }
+.sampling-lab-idle { opacity: 0.45; }
+.sampling-lab-summary, .sampling-lab-hint {
+  font-size: 13px; color: var(--jp-ui-font-color2, inherit);
+}
+.sampling-lab-wide .sampling-lab-right { min-height: 600px; }
+.sampling-lab-tabs .jupyter-button, .sampling-lab-mode .jupyter-button {
+  min-width: 0; padding: 0 11px;
+}
+.sampling-lab-title { font-size: 14px; margin-top: 4px; }
 .sampling-lab-caption {
   font-size: 14px; font-variant-numeric: tabular-nums; font-weight: 600;
 }
@@ -24,6 +32,7 @@ STYLE = """<style>
 .sampling-lab-stale { opacity: 0.3; }
 .sampling-lab-buttons { gap: 4px; flex-wrap: wrap; }
 .sampling-lab-buttons .jupyter-button { width: auto; min-width: 92px; }
+.sampling-lab-left .sampling-lab-buttons .jupyter-button { flex: 1 1 40%; }
 .sampling-lab-text {
   border: 1px solid var(--jp-border-color1, #ccc); border-radius: 6px;
   padding: 8px 10px;
@@ -35,6 +44,13 @@ STYLE = """<style>
 .sampling-lab-text th:first-child, .sampling-lab-text td:first-child {
   text-align: left;
 }
+.sampling-lab-code textarea {
+  font-family: var(--jp-code-font-family, monospace); font-size: 13px; white-space: pre;
+}
+.sampling-lab-card progress { vertical-align: middle; width: 180px; }
+.sampling-lab-upload.jupyter-button { font-size: 0; }
+.sampling-lab-upload.jupyter-button i { font-size: 13px; }
+.sampling-lab-upload.jupyter-button::after { content: "Load"; font-size: 13px; }
 .sampling-lab-status {
   font-size: 13px; min-height: 20px; color: var(--jp-ui-font-color2, inherit);
   font-variant-numeric: tabular-nums;

@@ -76,7 +76,8 @@ class Toy(Panel):
         buttons = [self.once_button, self.many_button, self.reset_button]
         self.arrange(
             inputs=[self.words],
-            below=[group(widgets.HBox, "buttons", buttons), self.tally],
+            actions=[group(widgets.HBox, "buttons", buttons)],
+            below=[self.tally],
         )
         self.words.observe(self._params_changed, "value")
         self.draw_first()

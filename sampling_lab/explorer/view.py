@@ -107,7 +107,12 @@ def step_view(
         place |= {"title": title, "drawn": step.drawn}
         return View(step.ledger(), tokens, generation.params, **place)
     ledger = params.chain(*history).ledger(model.logits(before))
-    return first_view(ledger, tokens, params, f"{title} with these settings", **place)
+    view = first_view(ledger, tokens, params, f"{title} with these settings", **place)
+    if view.chosen is None:
+        return view
+    is_same = view.chosen == step.token_id
+    beside = "as it was" if is_same else f"in place of {step.token_text}"
+    return replace(view, title=f"{view.title}, {beside}")
 
 
 def _has_numbers(drawn: Drawn) -> bool:
