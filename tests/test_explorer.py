@@ -26,6 +26,7 @@ from sampling_lab.explorer.dial import Counts, Linear
 from sampling_lab.explorer.explorer import BETWEEN_STREAMED
 from sampling_lab.explorer.pacing import Home, Interrupts, Pacer
 from sampling_lab.explorer.png import PaletteEncoder
+from sampling_lab.explorer.tabs import Pictures
 from sampling_lab.explorer.view import View
 from sampling_lab.models.base import Model, ModelCard
 from sampling_lab.plots._style import CHOSEN, FINAL, INK
@@ -723,13 +724,13 @@ def test_nothing_forks_while_tokens_stream_in():
 
 def test_a_burst_on_the_loop_draws_only_the_last_and_queues_nothing(monkeypatch):
     drawn = []
-    original = DistributionCanvas.draw
+    original = Pictures.draw
 
-    def counted(self, view):
+    def counted(self, tab, view):
         drawn.append(view.ledger)
-        return original(self, view)
+        return original(self, tab, view)
 
-    monkeypatch.setattr(DistributionCanvas, "draw", counted)
+    monkeypatch.setattr(Pictures, "draw", counted)
 
     async def scenario():
         explorer = make_explorer()
@@ -753,13 +754,13 @@ def test_a_burst_on_the_loop_draws_only_the_last_and_queues_nothing(monkeypatch)
 
 def test_handlers_on_other_threads_are_served_on_the_panels_own_loop(monkeypatch):
     threads = set()
-    original = DistributionCanvas.draw
+    original = Pictures.draw
 
-    def noted(self, view):
+    def noted(self, tab, view):
         threads.add(threading.current_thread())
-        return original(self, view)
+        return original(self, tab, view)
 
-    monkeypatch.setattr(DistributionCanvas, "draw", noted)
+    monkeypatch.setattr(Pictures, "draw", noted)
 
     async def scenario():
         explorer = make_explorer()
