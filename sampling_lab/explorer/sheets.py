@@ -15,6 +15,7 @@ from ..plots._style import CHOSEN, FAINT, FINAL, GRID, HATCHING, INK, PAPER
 from ..plots.temperature_map import FILLS
 from ..plots.wheel import SHADES
 from .png import PaletteEncoder
+from .quick_axes import QuickAxes
 
 POINTS_PER_INCH = 72.0
 """A point of a figure is a CSS pixel of the page."""
@@ -95,7 +96,11 @@ class Sheet:
             size = (width / POINTS_PER_INCH, height / POINTS_PER_INCH)
             self._figure = Figure(size, dpi=dpi, facecolor=PAPER)
             sides = np.array([width, height] * 2)
-            axes = [self._figure.add_axes(np.array(place) / sides) for place in places]
+            axes = [
+                QuickAxes(self._figure, np.array(place) / sides) for place in places
+            ]
+            for ax in axes:
+                self._figure.add_axes(ax)
             self._artists, self._shape = make(axes), shape
         return self._artists
 

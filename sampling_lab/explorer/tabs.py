@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from torch import Tensor
-
-from ..draws import Drawn, land
+from ..draws import land
 from ..errors import ParameterError
 from ..luck import (
-    History,
     Luck,
-    TemperatureMap,
     race_rows,
-    temperature_map,
     wheel_slices,
 )
-from ..params import SamplingParams
 from ..plots import caption, stages_table, steps_table
 from ..plots._columns import fitted
 from ..plots._labels import token_label
@@ -30,6 +23,7 @@ from ..plots.temperature_map import MapArtists
 from ..plots.wheel import WheelArtists
 from . import captions
 from .canvas import DistributionCanvas
+from .maps import COLDEST, HOTTEST, Maps
 from .sheets import Place, Sentences, Sheet, Surface
 from .view import View
 
@@ -42,7 +36,6 @@ _LABEL = 118.0
 
 _STAGE_TOKENS, _STAGES_IN_A_LINE = 12, 5
 _RACERS, _SLICES = 8, 12
-_COLDEST, _HOTTEST = 0.05, 5.0
 
 _NO_STAGE = "No stage acts: what is drawn from is what the model says."
 _GREEDY = "Temperature is 0: the highest logit is taken, and no luck decides."
@@ -82,7 +75,7 @@ class Pictures:
         self._surface = Surface(width, _SCALE)
         names = ("stages", "raw", "race", "wheel", "map", "steps", "sentence")
         self._sheets = {name: Sheet(self._surface) for name in names}
-        self._known_map: tuple[_MapKey, TemperatureMap] | None = None
+        self._maps = Maps()
 
     def draw(self, tab: str, view: View) -> Picture:
         """Return a tab's picture.
@@ -180,34 +173,19 @@ class Pictures:
         if view.luck is None:
             return self._sentence(_NO_SEED)
         try:
-            found = self._found(view, view.luck)
+            found = self._maps.find(view, view.luck)
         except ParameterError as error:
             return self._sentence(str(error))
         sheet = self._sheets["map"]
         place = Place(20, 50, self.width - 40, 120)
         artists = sheet.artists(
-            178, [place], lambda axes: MapArtists(axes[0], _COLDEST, _HOTTEST)
+            178, [place], lambda axes: MapArtists(axes[0], COLDEST, HOTTEST)
         )
         artists.show(found, view.tokens)
         artists.mark(view.params.temperature)
         told = captions.map_caption(found, view.params.temperature)
         rows = found.table(partial(token_label, view.tokens))
         return Picture(sheet.png(), told, rows)
-
-    def _found(self, view: View, luck: Luck) -> TemperatureMap:
-        """Return the map, found anew only where more than the temperature differs."""
-        key = _MapKey.of(view, luck)
-        if self._known_map is None or not self._known_map[0].same_as(key):
-            found = temperature_map(
-                key.logits,
-                key.params,
-                drawn=_Replayed(luck),
-                history=view.history,
-                low=_COLDEST,
-                high=_HOTTEST,
-            )
-            self._known_map = (key, found)
-        return self._known_map[1]
 
     def _steps(self, view: View) -> Picture:
         if not view.steps:
@@ -224,48 +202,6 @@ class Pictures:
         place = Place(0, 0, self.width, 160)
         sheet.artists(160, [place], Sentences).show(text, self.width - 160)
         return Picture(sheet.png(), text, [])
-
-
-@dataclass(frozen=True, eq=False)
-class _MapKey:
-    """All that a temperature map depends on; the temperature is not part of it."""
-
-    logits: Tensor
-    params: SamplingParams
-    history: History
-    luck: Luck
-
-    @classmethod
-    def of(cls, view: View, luck: Luck) -> _MapKey:
-        """Return what the map of a view depends on."""
-        params = view.params.replace(temperature=1.0)
-        return cls(view.ledger.raw_logits, params, view.history, luck)
-
-    def same_as(self, other: _MapKey) -> bool:
-        """Return whether the other one has the same map."""
-        mine, theirs = self.luck, other.luck
-        return (
-            (self.params, self.history) == (other.params, other.history)
-            and (mine.method, mine.uniform) == (theirs.method, theirs.uniform)
-            and self.logits.shape == other.logits.shape
-            and self.logits.equal(other.logits)
-            and (
-                mine.exponentials is theirs.exponentials
-                or mine.exponentials.equal(theirs.exponentials)
-            )
-        )
-
-
-class _Replayed(Drawn):
-    """A draw whose luck is known, so that none has to be drawn again to find it."""
-
-    def __init__(self, luck: Luck) -> None:
-        super().__init__(-1, luck.method, luck.uniform)
-        object.__setattr__(self, "_luck", luck)  # a `Drawn` is frozen
-
-    def exponentials(self, probs: Tensor) -> Tensor:
-        """Return every token's q of this race."""
-        return self._luck.exponentials
 
 
 def _label(view: View, token_id: int) -> str:
