@@ -18,6 +18,7 @@ from .picker import Picker
 from .player import Player
 from .scorer import Scorer
 from .session import Session
+from .still import Words
 from .strip import TokenStrip
 from .view import View
 
@@ -121,6 +122,12 @@ class Desk(Panel):
         if self.generation is not None:
             return self.generation.prompt_ids
         return tuple(self.model.prompt_ids(self.asks.prompt()))
+
+    def paragraphs(self) -> list[Words]:
+        """Return what a still is to say: the text, and what it continues."""
+        text = self.generation.text if self.generation else ""
+        prompt = self.asks.text.value
+        return [*super().paragraphs(), Words("prompt", prompt), Words("text", text)]
 
     def _status(self) -> str:
         return self._notice or self.player.status() or "ready"

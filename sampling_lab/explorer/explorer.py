@@ -17,6 +17,7 @@ from ..models.base import Model, ModelCard, Prompt
 from ..models.listing import list_checkpoints
 from ..params import SamplingParams
 from ..presets import carry_over, presets
+from ..results import Generation
 from .board import button, group, line
 from .branch_list import BranchList
 from .compare_html import STYLE
@@ -25,6 +26,7 @@ from .dial import label
 from .export import Export, save_files
 from .forks import Forks
 from .inputs import PromptBox, count_box
+from .pacing import breathe
 from .panel import BETWEEN_PICTURES
 from .picker import Picker
 from .player import Player
@@ -123,6 +125,15 @@ class Explorer(Desk):
         """Draw one token: the next one, or the first after a setting changed."""
         if not self.player.is_playing:
             self._act(self._step, "run")
+
+    async def finished(self) -> Generation | None:
+        """Wait for a run that is under way, and return the text on the screen.
+
+        In a notebook, ``await explorer.finished()`` in the cell that began it.
+        """
+        while self.player.is_playing:
+            await breathe()
+        return self.generation
 
     def stop(self) -> None:
         """End the run after the token it is at; what there is stays."""

@@ -16,6 +16,7 @@ from ..words import idle
 from .board import Board, group, line
 from .controls import Controls
 from .pacing import Pacer
+from .still import Words, still
 from .tabs import TABS, Picture, Pictures
 from .view import View
 
@@ -84,13 +85,22 @@ class Panel(Board):
         self.lay_out(*head, middle, *below)
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
-        """Add the picture, for pages that show a saved notebook without a kernel."""
+        """Add a still, for pages that show a saved notebook without a kernel."""
         bundle = super()._repr_mimebundle_(**options)
         data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
-        if self.picture.value:
-            data["image/png"] = b64encode(self.picture.value).decode("ascii")
-            metadata = {**metadata, "image/png": {"width": self.pictures.width}}
+        if self.shown:
+            width = self.pictures.width
+            title = html.unescape(self.title.value)
+            png = still(
+                self.shown.png, width, title, self.shown.caption, self.paragraphs()
+            )
+            data["image/png"] = b64encode(png).decode("ascii")
+            metadata = {**metadata, "image/png": {"width": width}}
         return data, metadata
+
+    def paragraphs(self) -> list[Words]:
+        """Return what a still is to say besides the picture."""
+        return [Words("settings", self.params.describe())]
 
     @property
     def params(self) -> SamplingParams:
