@@ -44,6 +44,11 @@ class Drawn:
     score: float | None = None
     _state: Tensor | None = field(default=None, repr=False, compare=False)
 
+    @property
+    def has_numbers(self) -> bool:
+        """Whether the step's random numbers can be had again from this alone."""
+        return self.uniform is not None or self._state is not None
+
     def exponentials(self, probs: Tensor) -> Tensor:
         """Return every token's q of this race again, shape (V,).
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import html
 import io
 import os
@@ -16,6 +17,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
+from matplotlib.artist import Artist
+from matplotlib.figure import Figure
 from PIL import Image
 
 from sampling_lab import SamplingParams, fork, generate
@@ -26,7 +29,7 @@ from sampling_lab.explorer.dial import Counts, Linear
 from sampling_lab.explorer.explorer import BETWEEN_STREAMED
 from sampling_lab.explorer.pacing import Home, Interrupts, Pacer
 from sampling_lab.explorer.png import PaletteEncoder
-from sampling_lab.explorer.tabs import Pictures
+from sampling_lab.explorer.tabs import TABS, Pictures
 from sampling_lab.explorer.view import View
 from sampling_lab.models.base import Model, ModelCard
 from sampling_lab.plots._style import CHOSEN, FINAL, INK
@@ -789,15 +792,27 @@ def test_a_panel_survives_its_loop():
     assert len(explorer.generation.steps) == 12
 
 
-def test_fifty_redraws_leave_no_figure_open_and_no_artist_behind():
-    explorer = make_explorer()
-    for at in range(50):
-        dial(explorer, "temperature").slider.value = 0.05 + at % 7 * 0.1
-        dial(explorer, "top_k").slider.value = at % 3
+def living(kind):
+    gc.collect()
+    return sum(isinstance(thing, kind) for thing in gc.get_objects())
+
+
+@pytest.mark.parametrize("tab", TABS)
+def test_fifty_redraws_leave_no_figure_open_and_no_artist_behind(tab):
+    explorer = generated()
+    explorer.strip.selected = 2
+    explorer.tab.value = tab
+
+    def redraw(count):
+        for at in range(count):
+            dial(explorer, "temperature").slider.value = 0.05 + at % 7 * 0.1
+            dial(explorer, "top_k").slider.value = at % 3
+
+    redraw(20)  # by then every kind of picture has been drawn
+    figures, artists = living(Figure), living(Artist)
+    redraw(50)
     assert plt.get_fignums() == []
-    layers = list(explorer.pictures._bars._axes.values())
-    assert len(layers) <= 9
-    assert all(len(layer.artists.ax.get_children()) < 40 for layer in layers)
+    assert living(Figure) == figures and living(Artist) <= artists
 
 
 def test_a_wide_vocabulary_draws_and_stays_within_reason():

@@ -16,6 +16,7 @@ from sampling_lab import SamplingParams, generate, load, score
 from sampling_lab.branches import Tree
 from sampling_lab.explorer import Explorer, Toy
 from sampling_lab.explorer.tabs import TABS, Pictures
+from sampling_lab.luck import History, what_would_it_take
 from sampling_lab.models.listing import list_checkpoints
 from sampling_lab.presets import presets
 from tests.fakes import TableModel
@@ -276,6 +277,38 @@ def test_any_token_of_the_vocabulary_can_be_searched_and_taken():
     assert explorer.forks.fork_button.disabled
     explorer.forks.query.value = ""
     assert not explorer.forks.fork_button.disabled
+
+
+def test_explain_says_what_became_of_a_token_and_what_it_would_take():
+    explorer = generated()
+    explorer.strip.selected = 2
+    step, token_id = explorer.generation.steps[2], explorer.forks.choice
+    explorer.forks.explain_button.click()
+    ids = explorer.generation.prompt_ids + explorer.generation.token_ids[:2]
+    logits, history = explorer.model.logits(ids), (ids, 2)
+    expected = what_would_it_take(
+        logits, explorer.params, token_id, drawn=step.drawn, history=History(*history)
+    )
+    told = html.unescape(explorer.forks.why.value).split("<br>")
+    assert told == [
+        step.ledger().why(token_id),
+        expected.sentence(explorer.model.token_text),
+    ]
+    explorer.forks.alternatives.index = 1
+    assert explorer.forks.why.value == ""
+    explorer.explain()
+    explorer.strip.selected = 3
+    assert explorer.forks.why.value == ""
+
+
+def test_explain_says_what_it_cannot_tell():
+    explorer = make_explorer(params=SamplingParams(seed=None))
+    assert explorer.forks.explain_button.disabled
+    explorer.generate()
+    explorer.strip.selected = 2
+    explorer.params = explorer.params.replace(top_p=0.5)  # and still no seed
+    explorer.explain()
+    assert "the seed is drawn anew" in explorer.forks.why.value
 
 
 def test_two_branches_stand_beside_each_other_where_they_part():

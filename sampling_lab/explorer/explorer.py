@@ -18,6 +18,7 @@ from ..models.listing import list_checkpoints
 from ..params import SamplingParams
 from ..presets import carry_over, presets
 from ..results import Generation
+from ..threads import one_thread
 from .board import button, group, line
 from .branch_list import BranchList
 from .compare_html import STYLE
@@ -38,7 +39,7 @@ BETWEEN_STREAMED = 0.1
 """Seconds between pictures of a stream; more would hold the tokens up."""
 
 
-_ACTIONS = ("run", "code", "save", "branches", "model")
+_ACTIONS = ("run", "explain", "code", "save", "branches", "model")
 """What a person asks for; an error of one is shown until the next."""
 
 
@@ -150,6 +151,10 @@ class Explorer(Desk):
         if not self.player.is_playing and self._act(self._start_fork, "run"):
             self.player.play()
 
+    def explain(self) -> None:
+        """Tell why the chosen token was not drawn, and what it would take."""
+        self._act(self._explain, "explain")
+
     def go_to(self, branch_id: int) -> None:
         """Show another branch; a run that is under way ends."""
         if self.session.branch is None or branch_id != self.session.branch.id:
@@ -237,6 +242,16 @@ class Explorer(Desk):
         _, params, limit = self._settings()
         self.session.fork(index, token_id, params, limit)
         self._show_branch()
+
+    def _explain(self) -> None:
+        token_id = self.forks.choice
+        if token_id is not None:
+            prompt, params, _ = self._settings()
+            with one_thread():
+                told = self.session.explain(
+                    token_id, prompt, params, self.strip.selected
+                )
+            self.forks.tell(told)
 
     def _show_branch(self) -> None:
         """Show the branch that is looked at, and put its run into the player."""
@@ -336,7 +351,7 @@ class Explorer(Desk):
         self.reset_button = button(home, self.reset, "Reset", "undo")
         self.generate_button.button_style = "primary"
         self.picker = Picker(home, self.load_model, list_checkpoints())
-        self.forks = Forks(home, self.fork, self.refresh.request)
+        self.forks = Forks(home, self.fork, self.explain, self.refresh.request)
         self.branch_list = BranchList(
             home, self.go_to, self.remove, self.refresh.request, self.load_branches
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -11,29 +12,35 @@ from ..chain import Ledger
 from ..models.base import Model
 from ..results import Step
 from ..vocabulary import search_tokens
-from .board import button
+from .board import button, line
 from .dial import label
 from .pacing import Home
 
 _ALTERNATIVES = 30
 
 
-class Forks(widgets.HBox):
+class Forks(widgets.VBox):
     """A choice of tokens at the selected step.
 
     Args:
         home: the loop on which actions are done.
         fork: takes `choice` at the selected step.
+        explain: tells in `why` what it would take for the seed to draw `choice`.
         search: asks for `show` again, after something was typed into `query`.
 
     Attributes:
         alternatives: the tokens of the selected step, the likeliest first, or those
             that were searched for.
         query: the box to search the vocabulary with.
+        why: what `explain` told, as HTML.
     """
 
     def __init__(
-        self, home: Home, fork: Callable[[], None], search: Callable[[], None]
+        self,
+        home: Home,
+        fork: Callable[[], None],
+        explain: Callable[[], None],
+        search: Callable[[], None],
     ) -> None:
         self._home, self._search = home, search
         self._shown: tuple[Any, ...] = ()
@@ -49,12 +56,22 @@ class Forks(widgets.HBox):
             layout=widgets.Layout(flex="1 1 180px", width="auto"),
         )
         self.fork_button = button(home, fork, "Fork", "code-fork")
-        super().__init__(
-            [label("instead"), self.alternatives, self.query, self.fork_button]
+        self.explain_button = button(home, explain, "Explain", "question")
+        self.why = line("why")
+        row = widgets.HBox(
+            [
+                label("instead"),
+                self.alternatives,
+                self.query,
+                self.fork_button,
+                self.explain_button,
+            ]
         )
-        self.add_class("sampling-lab-buttons")
+        row.add_class("sampling-lab-buttons")
+        super().__init__([row, self.why])
         self._playing = False
         self.query.observe(self._typed, "value")
+        self.alternatives.observe(self._chosen, "value")
         self._disable()
 
     @property
@@ -75,6 +92,7 @@ class Forks(widgets.HBox):
             self.alternatives.options = options
             self.alternatives.index = 0 if options else None
             self._shown = shown
+            self.why.value = ""
         self._disable()
 
     def _disable(self) -> None:
@@ -82,6 +100,14 @@ class Forks(widgets.HBox):
         self.query.disabled = self._playing or not has_step
         self.alternatives.disabled = self._playing or self.choice is None
         self.fork_button.disabled = self.alternatives.disabled
+        self.explain_button.disabled = self.alternatives.disabled
+
+    def tell(self, sentences: Iterable[str]) -> None:
+        """Show what there is to say of `choice`."""
+        self.why.value = "<br>".join(map(html.escape, sentences))
+
+    def _chosen(self, change: dict[str, Any]) -> None:
+        self.why.value = ""
 
     def _typed(self, change: dict[str, Any]) -> None:
         self._home.post(self._search)

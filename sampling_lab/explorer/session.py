@@ -10,7 +10,7 @@ from ..as_code.forked import forked_code, shown_tokens
 from ..branches import Tree
 from ..errors import ParameterError, PromptError
 from ..generation import Run, stream
-from ..luck import History
+from ..luck import History, what_would_it_take
 from ..models.base import Model, Prompt
 from ..params import SamplingParams
 from ..results import Generation, Step
@@ -136,6 +136,35 @@ class Session:
             history=history,
             steps=steps,
         )
+
+    def explain(
+        self, token_id: int, prompt: Prompt, params: SamplingParams, selected: int
+    ) -> list[str]:
+        """Return what became of a token at a step, and what the seed would need.
+
+        Args:
+            token_id: the token.
+            prompt: as in `view`.
+            params: as in `view`.
+            selected: as in `view`.
+
+        Returns:
+            One sentence on what the chain does to it, and one on the settings that
+            choose it, or on why none does.
+        """
+        view = self.view(prompt, params, selected)
+        told = [view.ledger.why(token_id)]
+        if view.luck is None:
+            return [*told, "the seed is drawn anew each run; set one to see its luck"]
+        has_numbers = view.drawn is not None and view.drawn.has_numbers
+        reach = what_would_it_take(
+            view.ledger.raw_logits,
+            view.params,
+            token_id,
+            drawn=view.drawn if has_numbers else None,
+            history=view.history,
+        )
+        return [*told, reach.sentence(self.model.token_text)]
 
     def code(
         self, target: str, prompt: Prompt, params: SamplingParams, limit: int

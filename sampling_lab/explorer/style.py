@@ -44,6 +44,7 @@ STYLE = """<style>
 .sampling-lab-text th:first-child, .sampling-lab-text td:first-child {
   text-align: left;
 }
+.sampling-lab-why { font-size: 14px; }
 .sampling-lab-code textarea {
   font-family: var(--jp-code-font-family, monospace); font-size: 13px; white-space: pre;
 }

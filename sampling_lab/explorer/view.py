@@ -48,7 +48,7 @@ class View:
     def luck(self) -> Luck | None:
         """The step's random numbers; None where a fresh seed will bring them."""
         logits = self.ledger.raw_logits
-        if self.drawn is not None and _has_numbers(self.drawn):
+        if self.drawn is not None and self.drawn.has_numbers:
             return luck_of(logits, self.params, drawn=self.drawn)
         if self.params.seed is None:
             return None
@@ -113,10 +113,6 @@ def step_view(
     is_same = view.chosen == step.token_id
     beside = "as it was" if is_same else f"in place of {step.token_text}"
     return replace(view, title=f"{view.title}, {beside}")
-
-
-def _has_numbers(drawn: Drawn) -> bool:
-    return drawn.uniform is not None or drawn._state is not None
 
 
 @lru_cache(maxsize=4)
