@@ -150,6 +150,15 @@ class Compare(Board):
         if self.guard(self._start, "run") and not self.player.is_playing:
             self.player.play()  # else the loop that plays goes on with the new grid
 
+    async def finished(self) -> Grid | None:
+        """Wait for the runs that are under way, and return their grid.
+
+        In a notebook, ``await compare.finished()`` in the cell that began them.
+        """
+        await self.player.finished()
+        self._refresh()
+        return self.grid
+
     def stop(self) -> None:
         """End all runs after the token they are at; what there is stays."""
         self.player.stop()

@@ -27,7 +27,6 @@ from .dial import label
 from .export import Export, save_files
 from .forks import Forks
 from .inputs import PromptBox, count_box
-from .pacing import breathe
 from .panel import BETWEEN_PICTURES
 from .picker import Picker
 from .player import Player
@@ -132,8 +131,8 @@ class Explorer(Desk):
 
         In a notebook, ``await explorer.finished()`` in the cell that began it.
         """
-        while self.player.is_playing:
-            await breathe()
+        await self.player.finished()
+        self.draw_first()
         return self.generation
 
     def stop(self) -> None:

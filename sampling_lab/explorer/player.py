@@ -93,6 +93,11 @@ class Player:
         """End after the token that is being drawn; what there is stays."""
         self._stopped = self._stopped or because
 
+    async def finished(self) -> None:
+        """Wait until nothing plays."""
+        while self.is_playing:
+            await breathe()
+
     def status(self) -> str:
         """Return how the run went so far: tokens, speed, what was recomputed."""
         if self.run is None:
