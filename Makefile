@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup fetch lab test lint bench screenshots clean
+.PHONY: help setup fetch lab app test lint bench screenshots clean
 
 # Python 3.11 where there is one; set PYTHON to choose another.
 PYTHON ?= $(firstword $(foreach python,python3.11 python3,\
@@ -27,6 +27,7 @@ export NEED_PYTHON
 
 help:
 	@echo 'make lab     set up, fetch the default model, open the explorer in JupyterLab'
+	@echo 'make app     the same, but serve the explorer alone, as a page without code'
 	@echo 'make test    set up the same way; run the linter, all tests and all notebooks'
 	@echo 'make bench   print the speed figures'
 	@echo 'make screenshots  take the pictures in notebooks/images anew'
@@ -35,6 +36,9 @@ help:
 
 lab: setup fetch
 	@$(BIN)/sampling-lab lab
+
+app: setup fetch
+	@$(BIN)/sampling-lab app
 
 test: setup fetch lint
 	@$(BIN)/pytest

@@ -235,12 +235,20 @@ def _add_lab(parser: argparse.ArgumentParser) -> None:
     lab.add_arguments(parser)
 
 
+def _add_app(parser: argparse.ArgumentParser) -> None:
+    from . import app
+
+    parser.set_defaults(run=app.run)
+    app.add_arguments(parser)
+
+
 _COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "generate": ("Continue a prompt once; print JSON or text.", _add_generate),
     "chat": ("Talk with a model, once or turn by turn.", _add_chat),
     "info": ("Print what is known about a checkpoint.", _add_info),
     "fetch": ("Download a model or tokenizer that git does not hold.", _add_fetch),
     "lab": ("Open the explorer in JupyterLab.", _add_lab),
+    "app": ("Serve the explorer alone, as a page without code.", _add_app),
 }
 
 

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
-import signal
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 import warnings
-from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,8 +16,8 @@ import pytest
 import torch
 
 import sampling_lab.models.fetch
-from sampling_lab import SamplingParams, cli, commands, generate, lab, load
-from sampling_lab.errors import CheckpointError, FetchError, MissingPackageError
+from sampling_lab import SamplingParams, cli, commands, generate, load
+from sampling_lab.errors import CheckpointError, FetchError
 from tests.fakes import TableModel, walk
 
 ROOT = Path(__file__).parents[1]
@@ -424,7 +419,9 @@ REFUSED = {
     "a directory": (["info", str(ROOT / "tests")], 1, "config.json"),
     "a text file": (["info", str(ROOT / "Makefile")], 1, "checkpoint"),
     "unknown name": (["fetch", "gpt5"], 2, "smollm2, r50k_base"),
-    "port": (["lab", "--port", "x"], 2, "--port"),
+    "port": (["lab", "--port", "x"], 2, "--port: must be an integer from 0 to 65535"),
+    "port too high": (["lab", "--port", "65536"], 2, "got '65536'"),
+    "port below 0": (["app", "--port", "-1"], 2, "65535, got '-1'"),
 }
 BAD_VALUES = {
     "temperature": (["--temperature", "-1"], 2, "temperature must be"),
@@ -541,7 +538,7 @@ def test_fetch_prints_where_things_lie(
 def test_help_is_whole(main: Main) -> None:
     status, out, err = main("--help")
     assert (status, err) == (0, "")
-    for command in ("generate", "chat", "info", "fetch", "lab"):
+    for command in ("generate", "chat", "info", "fetch", "lab", "app"):
         assert re.search(rf"^    {command} +[A-Z].*\.$", out, re.M)
         assert main(command, "--help")[0] == 0
     assert max(map(len, out.splitlines())) <= 80
@@ -554,90 +551,3 @@ def test_the_readme_shows_the_help(main: Main) -> None:
 
 def test_the_version_is_the_packages(main: Main) -> None:
     assert main("--version")[1] == f"sampling-lab {sampling_lab.__version__}\n"
-
-
-# lab
-
-
-def arguments(monkeypatch: pytest.MonkeyPatch, **environment: str) -> list[str]:
-    for name in ("CI", "DISPLAY", "WAYLAND_DISPLAY"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in environment.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(sys, "platform", "linux")
-    return lab._arguments(Namespace(port=None, no_browser=False), ROOT)
-
-
-def test_a_browser_opens_only_on_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "--no-browser" in arguments(monkeypatch)
-    assert "--no-browser" not in arguments(monkeypatch, DISPLAY=":0")
-    assert "--no-browser" not in arguments(monkeypatch, WAYLAND_DISPLAY="wayland-0")
-    assert "--no-browser" in arguments(monkeypatch, DISPLAY=":0", CI="true")
-
-
-@pytest.mark.parametrize("user", [0, 1000])
-def test_root_is_allowed_only_for_root(
-    user: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("os.geteuid", lambda: user)
-    assert ("--allow-root" in arguments(monkeypatch)) == (user == 0)
-
-
-def test_without_the_notebooks_it_says_where_it_looked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, main: Main
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(lab, "__file__", str(tmp_path / "site/sampling_lab/lab.py"))
-    status, out, err = main("lab")
-    assert (status, out) == (1, "")
-    assert "there is no notebooks/05_explorer.ipynb in " in err
-    assert str(tmp_path) in err
-
-
-def test_without_jupyterlab_it_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(sys.modules, "jupyterlab.labapp", None)
-    with pytest.raises(MissingPackageError, match=r"pip install 'sampling-lab\[lab\]'"):
-        lab.run(Namespace())
-
-
-def status_of(address: str) -> int:
-    try:
-        with urllib.request.urlopen(address, timeout=60) as answer:
-            return answer.status
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code
-
-
-def test_the_printed_address_opens_the_explorer(tmp_path: Path) -> None:
-    (tmp_path / "notebooks").mkdir()
-    notebook = {"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
-    (tmp_path / lab.NOTEBOOK).write_text(json.dumps(notebook))
-    # The package away from its clone, as an installed one is.
-    code = f"from sampling_lab import cli, lab; lab.__file__ = {str(tmp_path)!r}; "
-    code += "raise SystemExit(cli.main())"
-    with subprocess.Popen(
-        [sys.executable, "-c", code, "lab", "--no-browser", "--port=0"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as server:
-        try:
-            address = server.stdout.readline().strip()
-            place, token = address.split("?token=")
-            assert place.endswith("/lab/tree/notebooks/05_explorer.ipynb")
-            assert len(token) >= 32
-            contents = place.replace("/lab/tree/", "/api/contents/")
-            assert status_of(address) == 200
-            assert status_of(f"{contents}?token={token}") == 200
-            assert status_of(f"{contents}?token=wrong") == 403
-        finally:
-            server.send_signal(signal.SIGTERM)
-        out, err = server.communicate(timeout=60)
-    assert out == ""
-    assert "Ctrl-C stops it" in err
-    assert token not in err
