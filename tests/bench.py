@@ -17,9 +17,9 @@ from pathlib import Path
 import torch
 
 from sampling_lab import SamplingParams, generate, load
-from sampling_lab.explorer import Explorer
+from sampling_lab.explorer.tabs import TABS
 from sampling_lab.models.base import Model
-from tests import bench_chain
+from tests import bench_chain, bench_explorer
 from tests.xslm_reference import Reference
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -142,27 +142,10 @@ def bench_steps() -> None:
         show(name, figure, f"<= {goal * 1e3:g} ms")
 
 
-def bench_slider(model: Model) -> None:
-    """Time a slider event to the finished picture, without a forward pass."""
-    explorer = Explorer(model, prompt=PROMPT)
-    slider = explorer.controls.dials["temperature"].slider
-    passes = model.forward_passes
-
-    def move(position: float) -> float:
-        before = explorer.picture.value
-        taken = seconds(lambda: setattr(slider, "value", position))
-        if explorer.picture.value == before:
-            sys.exit("a slider event left the picture as it was")
-        return taken
-
-    times = sorted([move(0.1 + 0.05 * (step % 40)) for step in range(110)][10:])
-    median, high = statistics.median(times), times[int(0.95 * len(times))]
-    show(
-        f"slider event to picture, vocabulary {model.card.vocab_size:,}",
-        f"{median * 1e3:.1f} ms, p95 {high * 1e3:.1f} ms",
-        "median <= 16 ms, p95 <= 33 ms",
-    )
-    show("  forward passes for it", str(model.forward_passes - passes), "0")
+def bench_panel() -> None:
+    """Time the explorer in a kernel: its first picture, a slider, each of its tabs."""
+    for line in bench_explorer.run(SMOLLM2, PROMPT, TABS):
+        show(*line)
 
 
 def main() -> None:
@@ -174,7 +157,7 @@ def main() -> None:
         sys.exit("SmolLM2 is not here: run `sampling-lab fetch smollm2` for the rest")
     model = load(SMOLLM2)
     bench_generation(model)
-    bench_slider(model)
+    bench_panel()
     bench_gguf()
 
 
