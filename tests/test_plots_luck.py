@@ -21,8 +21,8 @@ from sampling_lab.luck import (
     temperature_map,
     wheel_slices,
 )
-from sampling_lab.plots._columns import Notes
-from sampling_lab.plots._style import CHOSEN, stage_hatch
+from sampling_lab.plots._columns import Notes, text_width
+from sampling_lab.plots._style import CHOSEN, FINAL, stage_hatch
 from sampling_lab.plots._text import ink_on, points_wide
 from sampling_lab.plots.stages import removed_by
 from sampling_lab.plots.temperature_map import FILLS, OTHER, token_colors
@@ -175,15 +175,24 @@ def test_beside_the_last_panel_stands_what_removed_each_token():
     assert "removed by" not in texts(plots.plot_stages(ledger)[-1])
 
 
+def test_the_chosen_token_is_accented_in_every_panel():
+    ledger = Chain((Temperature(0.5),)).ledger(TOY)
+    for ax in plots.plot_stages(ledger, tokens=NAMES, chosen=1):
+        assert [box[2] for box in boxes(ax)[0]] == [FINAL, CHOSEN, FINAL, FINAL]
+    first, _ = plots.plot_stages(ledger, tokens=NAMES, chosen=1)
+    assert texts(first)[-4:] == ["warm", "▶ ␣hot", "$x_$", "⏎"]
+
+
 def test_narrow_panels_break_their_headings_into_lines():
     ledger = Chain((Temperature(0.5), TopP(0.8))).ledger(TOY)
     axes = list(Figure((4.0, 3.0)).subplots(1, 3))
     plots.plot_stages(ledger, axes=axes)
     lines = [note for note in written(axes[1]) if note.move[1] > 0]
     shown = [line.text for line in lines]
-    assert shown == ["temperature", "0.5", "4 kept", "0.70 bits"]
+    assert shown == ["temp…ture", "0.5", "4 kept", "0.70 bits"]
     heights = [line.move[1] for line in lines]
     assert heights == sorted(set(heights), reverse=True) and heights[-1] > 0
+    assert text_width(shown[0]) <= points_wide(axes[1]) + 4
 
 
 def test_panels_in_two_rows_name_their_tokens_in_both():

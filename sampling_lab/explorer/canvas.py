@@ -1,4 +1,4 @@
-"""The explorer's picture: the library's plot on one canvas, redrawn in parts."""
+"""The explorer's first picture: the library's plot, redrawn in parts."""
 
 from __future__ import annotations
 
@@ -8,19 +8,14 @@ from typing import Any
 
 import numpy as np
 from matplotlib.artist import Artist
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
+from matplotlib.backends.backend_agg import RendererAgg
 
 from ..chain import Ledger
 from ..plots._labels import Tokens
-from ..plots._style import CHOSEN, FAINT, FINAL, GRID, INK, PAPER
 from ..plots.bars import Bar, axis_limit, distribution_table
 from ..plots.distribution import DistributionArtists
-from .png import PaletteEncoder
+from .sheets import Place, Sheet, Surface
 from .view import View
-
-_POINTS_PER_INCH = 72.0
-"""A point of the figure is a CSS pixel of the page."""
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 150, 138, 32, 34
 """Room around the bars, for labels, numbers, key and axis."""
@@ -33,20 +28,27 @@ class DistributionCanvas:
     """Draw views as PNG, each time only what differs from the one before.
 
     Three layers lie over each other, each a copy of the pixels below with more drawn
-    on them: the axes (one for each end of the axis), what depends on the logits, and
-    what depends on the sampling parameters. A slider changes only the last.
+    on them: the axes, what depends on the logits, and what depends on the sampling
+    parameters. A slider changes only the last.
 
     Args:
         width: in CSS pixels; the height follows from the number of bars.
         bars: how many tokens get a bar.
         scale: device pixels per CSS pixel; more is sharper, and slower by its square.
+        surface: the pixels to draw on, to share them with other pictures.
     """
 
-    def __init__(self, width: int = 640, bars: int = 20, scale: float = 1.5) -> None:
-        self.width, self.bars, self._scale = width, bars, scale
-        self._encoder = PaletteEncoder([PAPER, FINAL, CHOSEN, INK, FAINT, GRID])
-        self._axes: dict[tuple[int, float], _Layer] = {}
-        self._raw: tuple[object, Any] | None = None
+    def __init__(
+        self,
+        width: int = 640,
+        bars: int = 20,
+        scale: float = 1.5,
+        surface: Surface | None = None,
+    ) -> None:
+        self.width, self.bars = width, bars
+        self._surface = surface or Surface(width, scale)
+        self._sheet = Sheet(self._surface)
+        self._axes, self._raw = _Layer(), _Layer()
         self._top: tuple[Any, list[int]] = (None, [])
         self._asked: Tokens = None
         self._texts: Tokens = None
@@ -67,13 +69,12 @@ class DistributionCanvas:
 
     def draw_table(self, bars: Sequence[Bar]) -> bytes:
         """Return the picture of bars as PNG."""
-        layer = self._axes_layer(len(bars), axis_limit(bars))
-        self._restore_raw(layer, bars)
-        layer.artists.show_final(bars)
-        layer.draw(layer.artists.final_artists)
-        return self._encoder.encode(
-            np.asarray(layer.canvas.buffer_rgba()), self._scale * _POINTS_PER_INCH
-        )
+        artists = self._artists(len(bars))
+        pixels = self._sheet.pixels()
+        self._restore_raw(pixels, artists, bars)
+        artists.show_final(bars)
+        _draw(artists.final_artists, pixels)
+        return self._surface.encode(pixels)
 
     def _top_ids(self, ledger: Ledger) -> list[int]:
         """Return the most likely ids, found once for the same logits."""
@@ -92,52 +93,58 @@ class DistributionCanvas:
             self._asked, self._texts = tokens, lru_cache(maxsize=1024)(tokens)
         return self._texts
 
-    def _axes_layer(self, rows: int, limit: float) -> _Layer:
-        key = (rows, limit)
-        if key not in self._axes:
-            if len(self._axes) > 8:  # a few vocabularies' worth; then start again
-                self._axes.clear()
-            self._axes[key] = _Layer(self.width, self._scale, rows, limit)
-        return self._axes[key]
+    def _artists(self, rows: int) -> DistributionArtists:
+        height = _ROW * rows
+        place = Place(_LEFT, _BOTTOM, self.width - _LEFT - _RIGHT, height)
+        return self._sheet.artists(
+            _TOP + height + _BOTTOM,
+            [place],
+            lambda axes: DistributionArtists(axes[0], rows, animated=True),
+        )
 
-    def _restore_raw(self, layer: _Layer, bars: Sequence[Bar]) -> None:
+    def _restore_raw(
+        self, pixels: RendererAgg, artists: DistributionArtists, bars: Sequence[Bar]
+    ) -> None:
         """Bring back the pixels of axes and raw bars, drawn only where they changed."""
-        key = (layer, [(bar.label, bar.raw, bar.chosen) for bar in bars])
-        if self._raw is None or self._raw[0] != key:
-            layer.canvas.restore_region(layer.background)
-            layer.artists.show_raw(bars)
-            layer.draw(layer.artists.raw_artists)
-            self._raw = (key, layer.copy())
-        else:
-            layer.canvas.restore_region(self._raw[1])
+        limit = axis_limit(bars)
+        key = (artists, limit, [(bar.label, bar.raw, bar.chosen) for bar in bars])
+        if self._raw.restore(pixels, key):
+            return
+        if not self._axes.restore(pixels, (artists, limit)):
+            artists.ax.set_xlim(0.0, limit)
+            self._sheet.draw(pixels)
+            self._axes.keep(pixels, (artists, limit))
+        artists.show_raw(bars)
+        _draw(artists.raw_artists, pixels)
+        self._raw.keep(pixels, key)
 
 
 class _Layer:
-    """A canvas with one axes drawn on it, and the artists that change."""
+    """A copy of all pixels, and what was to be seen in it.
 
-    def __init__(self, width: int, scale: float, rows: int, limit: float) -> None:
-        height = _TOP + _ROW * rows + _BOTTOM
-        size = (width / _POINTS_PER_INCH, height / _POINTS_PER_INCH)
-        figure = Figure(size, dpi=_POINTS_PER_INCH * scale, facecolor=PAPER)
-        self.canvas = FigureCanvasAgg(figure)
-        ax = figure.add_axes(
-            [
-                _LEFT / width,
-                _BOTTOM / height,
-                (width - _LEFT - _RIGHT) / width,
-                _ROW * rows / height,
-            ]
-        )
-        self.artists = DistributionArtists(ax, rows, limit=limit, animated=True)
-        self.canvas.draw()
-        self.background = self.copy()
+    The memory is used again: to take and give back megabytes at a time leaves holes
+    in the process that stay.
+    """
 
-    def copy(self) -> Any:
-        """Return a copy of all pixels, for `canvas.restore_region`."""
-        return self.canvas.copy_from_bbox(self.canvas.figure.bbox)
+    def __init__(self) -> None:
+        self._key: object = None
+        self._copy = np.empty((0, 0, 4), np.uint8)
 
-    def draw(self, artists: Iterable[Artist]) -> None:
-        """Draw artists over the pixels there are."""
-        renderer = self.canvas.get_renderer()
-        for artist in artists:
-            artist.draw(renderer)
+    def restore(self, pixels: RendererAgg, key: object) -> bool:
+        """Bring the pixels back if they show this; return whether they do."""
+        if self._key == key:
+            np.copyto(np.asarray(pixels.buffer_rgba()), self._copy)
+        return self._key == key
+
+    def keep(self, pixels: RendererAgg, key: object) -> None:
+        """Remember the pixels, which show this."""
+        seen = np.asarray(pixels.buffer_rgba())
+        if seen.shape != self._copy.shape:
+            self._copy = np.empty_like(seen)
+        np.copyto(self._copy, seen)
+        self._key = key
+
+
+def _draw(artists: Iterable[Artist], pixels: RendererAgg) -> None:
+    for artist in artists:
+        artist.draw(pixels)

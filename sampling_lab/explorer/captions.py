@@ -11,9 +11,10 @@ from ..chain import Ledger
 from ..draws import GIVEN, Drawn
 from ..luck import RaceRow, Slice, TemperatureMap
 from ..plots._labels import Tokens, token_label
+from ..plots.bars import REST
 from ..plots.stages import StageColumn
 from ..plots.steps import StepRow
-from ..plots.wheel import slice_label
+from ..text import visible
 from .view import View
 
 Rows = list[dict[str, Any]]
@@ -36,9 +37,20 @@ def stages_caption(ledger: Ledger) -> str:
     return " · ".join([f"{counts[0]:,} tokens", *removed, kept])
 
 
+def token_text(tokens: Tokens, token_id: int) -> str:
+    """Return a token's whole text, visible.
+
+    >>> token_text([" warm"], 0), token_text(None, 7)
+    ('␣warm', '⟨7⟩')
+    """
+    if tokens is None:
+        return f"⟨{token_id}⟩"
+    return visible(tokens(token_id) if callable(tokens) else tokens[token_id])
+
+
 def stages_rows(
+    tokens: Tokens,
     ids: Sequence[int],
-    labels: Sequence[str],
     columns: Sequence[StageColumn],
     verdicts: Sequence[str],
 ) -> Rows:
@@ -51,7 +63,7 @@ def stages_rows(
         {
             "rank": at + 1,
             "token_id": ids[at],
-            "token": labels[at],
+            "token": token_text(tokens, ids[at]),
             **{
                 title: column.after[at]
                 for title, column in zip(titles, columns, strict=True)
@@ -78,7 +90,7 @@ def race_table(tokens: Tokens, rows: Sequence[RaceRow]) -> Rows:
     return [
         {
             "token_id": row.token_id,
-            "token": token_label(tokens, row.token_id),
+            "token": token_text(tokens, row.token_id),
             "p": row.prob,
             "q": row.exponential,
             "p/q": row.score,
@@ -102,7 +114,9 @@ def wheel_table(tokens: Tokens, slices: Sequence[Slice], drawn: Drawn) -> Rows:
     return [
         {
             "token_id": part.token_id,
-            "token": slice_label(part, tokens),
+            "token": (
+                REST if part.token_id is None else token_text(tokens, part.token_id)
+            ),
             "from": part.low,
             "to": part.high,
             "is_hit": part.low <= drawn.segment[0] and drawn.segment[1] <= part.high,

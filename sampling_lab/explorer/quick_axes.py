@@ -63,11 +63,11 @@ class QuickAxes(Axes):
     def draw(self, renderer: RendererBase) -> None:
         """Draw grid, artists and frame, each over the one before."""
         if self.axison:
-            self._draw_lines(renderer, self._grid_lines(), GRID, 0.8)
+            self._draw_lines(renderer, self._grid_lines(), GRID)
         for artist in sorted(self._drawn(), key=Artist.get_zorder):
             artist.draw(renderer)
         if self.axison:
-            self._draw_lines(renderer, self._frame_lines(renderer), FAINT, 0.8)
+            self._draw_lines(renderer, self._frame_lines(renderer), FAINT)
             self._words.write(self._numbers(renderer))
             self._words.draw(renderer)
         self.stale = False
@@ -86,19 +86,26 @@ class QuickAxes(Axes):
 
     def _drawn(self) -> Iterable[Artist]:
         kinds = (self.collections, self.patches, self.lines, self.artists)
-        return [
-            artist for kind in kinds for artist in kind if artist is not self._words
-        ]
+        found = [drawn for kind in kinds for drawn in kind if not drawn.get_animated()]
+        legend = self.get_legend()
+        return found if legend is None else [*found, legend]
 
     def _places(self, axis: str) -> tuple[np.ndarray, Sequence[str]]:
         """Return the pixels of the marks of an axis, along it, and their labels."""
-        ticks, labels = self._marks.get(axis, ((), ()))
+        ticks, labels = self._marks.get(axis) or self._found_marks(axis)
         points = np.zeros((len(ticks), 2))  # (marks, 2)
         column = "xy".index(axis)
         points[:, column] = ticks
         other = self.get_ylim if axis == "x" else self.get_xlim
         points[:, 1 - column] = other()[0]
         return self.transData.transform(points)[:, column], labels
+
+    def _found_marks(self, axis: str) -> tuple[Sequence[float], Sequence[str]]:
+        """Return the marks that matplotlib would choose, where none were set."""
+        scale = self.xaxis if axis == "x" else self.yaxis
+        low, high = sorted(self.get_xlim() if axis == "x" else self.get_ylim())
+        ticks = [tick for tick in scale.get_majorticklocs() if low <= tick <= high]
+        return ticks, scale.get_major_formatter().format_ticks(ticks)
 
     def _grid_lines(self) -> list[tuple[float, float, float, float]]:
         box, lines = self.bbox, []
@@ -125,13 +132,13 @@ class QuickAxes(Axes):
         renderer: RendererBase,
         lines: list[tuple[float, float, float, float]],
         color: str,
-        points: float,
     ) -> None:
+        """Draw lines one device pixel wide, each on whole pixels."""
         if not lines:
             return
         context = renderer.new_gc()
         context.set_foreground(to_rgba(color), isRGBA=True)
-        context.set_linewidth(renderer.points_to_pixels(points))
+        context.set_linewidth(1.0 / renderer.points_to_pixels(1.0))
         context.set_snap(True)
         codes = [Path.MOVETO, Path.LINETO] * len(lines)
         path = Path(np.reshape(lines, (-1, 2)), codes)

@@ -48,20 +48,18 @@ class Surface:
     def __init__(self, width: int, scale: float) -> None:
         self.width, self.dpi = width, POINTS_PER_INCH * scale
         self._encoder = PaletteEncoder(_COLORS)
-        self._renderer: RendererAgg | None = None
+        self._pixels: RendererAgg | None = None
 
-    def png(self, figure: Figure) -> bytes:
-        """Draw a figure and return the picture as PNG."""
-        renderer = self._cleared(*(round(side) for side in figure.bbox.size))
-        figure.draw(renderer)
-        return self._encoder.encode(np.asarray(renderer.buffer_rgba()), self.dpi)
-
-    def _cleared(self, width: int, height: int) -> RendererAgg:
-        known = self._renderer
+    def pixels(self, width: int, height: int) -> RendererAgg:
+        """Return the pixels, so many wide and high, as they were left."""
+        known = self._pixels
         if known is None or (known.width, known.height) != (width, height):
-            known = self._renderer = RendererAgg(width, height, self.dpi)
-        known.clear()
+            known = self._pixels = RendererAgg(width, height, self.dpi)
         return known
+
+    def encode(self, pixels: RendererAgg) -> bytes:
+        """Return pixels as PNG."""
+        return self._encoder.encode(np.asarray(pixels.buffer_rgba()), self.dpi)
 
 
 class Sheet:
@@ -88,7 +86,7 @@ class Sheet:
         Args:
             height: of the sheet, in CSS pixels.
             places: one for each axes.
-            make: what draws on the axes; the same for all shapes of a sheet.
+            make: what draws on the axes; depends on nothing but the shape.
         """
         shape = (height, tuple(places))
         if shape != self._shape:
@@ -104,9 +102,21 @@ class Sheet:
             self._artists, self._shape = make(axes), shape
         return self._artists
 
+    def pixels(self) -> RendererAgg:
+        """Return the pixels of the sheet, as they were left."""
+        width, height = (round(side) for side in self._figure.bbox.size)
+        return self._surface.pixels(width, height)
+
+    def draw(self, pixels: RendererAgg) -> None:
+        """Draw all but what is animated, over nothing."""
+        pixels.clear()
+        self._figure.draw(pixels)
+
     def png(self) -> bytes:
         """Return the sheet as it is now as PNG."""
-        return self._surface.png(self._figure)
+        pixels = self.pixels()
+        self.draw(pixels)
+        return self._surface.encode(pixels)
 
 
 class Sentences:

@@ -31,7 +31,7 @@ TABS = ("Distribution", "Stages", "Draw", "Temperature map", "Steps")
 """The tabs, in their order."""
 
 _SCALE = 1.5
-_LABEL = 118.0
+_LABEL = 112.0
 """Room for token texts left of bars."""
 
 _STAGE_TOKENS, _STAGES_IN_A_LINE = 12, 5
@@ -71,8 +71,8 @@ class Pictures:
 
     def __init__(self, width: int = 640) -> None:
         self.width = width
-        self._bars = DistributionCanvas(width, scale=_SCALE)
         self._surface = Surface(width, _SCALE)
+        self._bars = DistributionCanvas(width, surface=self._surface)
         names = ("stages", "raw", "race", "wheel", "map", "steps", "sentence")
         self._sheets = {name: Sheet(self._surface) for name in names}
         self._maps = Maps()
@@ -106,6 +106,7 @@ class Pictures:
     def _stages(self, view: View) -> Picture:
         ids = view.ledger.top(_STAGE_TOKENS)
         labels = [_label(view, token_id) for token_id in ids]
+        marked = ids.index(view.chosen) if view.chosen in ids else None
         columns = stages_table(view.ledger, top=ids)
         verdicts = removed_by(view.ledger, ids)
         if view.ledger.stages:
@@ -114,14 +115,16 @@ class Pictures:
                 *_stage_places(self.width, len(columns), rows),
                 lambda axes: StageArtists(axes, rows),
             )
-            artists.show(columns, labels, verdicts)
+            artists.show(columns, labels, verdicts, marked)
         else:
-            sheet = self._raw_alone(columns, labels)
+            sheet = self._raw_alone(columns, labels, marked)
         told = captions.stages_caption(view.ledger)
-        table = captions.stages_rows(ids, labels, columns, verdicts)
+        table = captions.stages_rows(view.tokens, ids, columns, verdicts)
         return Picture(sheet.png(), told, table)
 
-    def _raw_alone(self, columns: list[StageColumn], labels: list[str]) -> Sheet:
+    def _raw_alone(
+        self, columns: list[StageColumn], labels: list[str], marked: int | None
+    ) -> Sheet:
         """Draw the raw panel, and beside it the sentence that nothing else acts."""
         sheet, rows = self._sheets["raw"], len(labels)
         height, (place,) = _stage_places(self.width, 1, rows)
@@ -132,7 +135,7 @@ class Pictures:
             [half, beside],
             lambda axes: (StageArtists(axes[:1], rows), Sentences(axes[1:])),
         )
-        panel.show(columns, labels)
+        panel.show(columns, labels, marked=marked)
         sentence.show(_NO_STAGE, beside.width - 20)
         return sheet
 
@@ -184,7 +187,7 @@ class Pictures:
         artists.show(found, view.tokens)
         artists.mark(view.params.temperature)
         told = captions.map_caption(found, view.params.temperature)
-        rows = found.table(partial(token_label, view.tokens))
+        rows = found.table(partial(captions.token_text, view.tokens))
         return Picture(sheet.png(), told, rows)
 
     def _steps(self, view: View) -> Picture:
@@ -205,15 +208,16 @@ class Pictures:
 
 
 def _label(view: View, token_id: int) -> str:
-    return fitted(token_label(view.tokens, token_id), _LABEL - 8)
+    """Return a token's text as it fits left of its bar, with room for a mark."""
+    return fitted(token_label(view.tokens, token_id), _LABEL - 26)
 
 
 def _stage_places(width: int, panels: int, rows: int) -> tuple[float, list[Place]]:
     """Return the height of a sheet of panels, in as many lines as they need."""
     lines = math.ceil(panels / _STAGES_IN_A_LINE)
     in_a_line = math.ceil(panels / lines)
-    wide, high = (width - _LABEL - 92) / in_a_line, 20 * rows
-    block = high + 76
+    wide, high = (width - _LABEL - 86) / in_a_line, 20 * rows
+    block = high + (76 if in_a_line > 2 else 46)
     places = [
         Place(
             _LABEL + wide * (at % in_a_line),
@@ -229,7 +233,7 @@ def _stage_places(width: int, panels: int, rows: int) -> tuple[float, list[Place
 def _step_places(width: int, rows: list[StepRow]) -> tuple[float, list[Place]]:
     """Return the height of the sheet of steps, the same with or without tokens."""
     height, left, gap = 400.0, 52.0, 30.0
-    wide = width - left - 14
+    wide = width - left - 22
     below = 26 + tokens_height(rows, wide)
     high = (height - below) / 3 - gap
     places = [Place(left, below + (high + gap) * at, wide, high) for at in (2, 1, 0)]

@@ -12,6 +12,9 @@ from matplotlib.text import Text
 from ._labels import FONT
 from ._style import FONT_SIZE, INK, PAPER
 
+LEAST_ROOM = 8.0
+"""Points that a text reading upwards needs across, with a little paper beside it."""
+
 
 def write(ax: Axes, x: float, y: float, text: str, **options: Any) -> Text:
     """Write text at a place, as it is: no mathematics in it is obeyed."""
@@ -42,3 +45,8 @@ def ink_on(color: str) -> str:
 def points_wide(ax: Axes) -> float:
     """Return the width of axes in points, as they stand now."""
     return 72 * ax.get_position().width * ax.figure.get_figwidth()
+
+
+def points_high(ax: Axes) -> float:
+    """Return the height of axes in points, as they stand now."""
+    return 72 * ax.get_position().height * ax.figure.get_figheight()

@@ -12,10 +12,10 @@ from matplotlib.figure import Figure
 from ..chain import Distribution, Ledger, StageRecord
 from ..errors import ParameterError
 from ..stages import Stage
-from ._columns import Note, Notes, TextColumn, number, text_width
+from ._columns import Note, Notes, TextColumn, fitted, number, text_width
 from ._labels import Tokens, shorten, token_label
 from ._shapes import Box, Boxes, Region
-from ._style import FAINT, FINAL, HATCHING, INK, PAPER, quiet_frame, stage_hatch
+from ._style import CHOSEN, FAINT, FINAL, HATCHING, INK, PAPER, quiet_frame, stage_hatch
 from ._text import points_wide
 
 KEPT = "kept"
@@ -122,6 +122,7 @@ def plot_stages(
     ledger: Ledger,
     *,
     tokens: Tokens = None,
+    chosen: int | None = None,
     n: int = 10,
     explain: bool = False,
     axes: Sequence[Axes] | None = None,
@@ -134,6 +135,7 @@ def plot_stages(
     Args:
         ledger: what a chain did to one row of logits.
         tokens: token texts, as a function of the id or a list by id; None shows ids.
+        chosen: the token that was drawn.
         n: how many tokens, by raw rank.
         explain: name beside the last panel the stage that removed each token.
         axes: one for raw and one for each stage; None makes a new figure.
@@ -151,7 +153,8 @@ def plot_stages(
         )
     labels = [token_label(tokens, token_id) for token_id in ids]
     verdicts = removed_by(ledger, ids) if explain else ()
-    StageArtists(axes, len(ids)).show(columns, labels, verdicts)
+    marked = ids.index(chosen) if chosen in ids else None
+    StageArtists(axes, len(ids)).show(columns, labels, verdicts, marked)
     return list(axes)
 
 
@@ -185,6 +188,7 @@ class StageArtists:
         columns: Sequence[StageColumn],
         labels: Sequence[str],
         verdicts: Sequence[str] = (),
+        marked: int | None = None,
     ) -> None:
         """Draw these numbers, one column for each panel.
 
@@ -192,14 +196,19 @@ class StageArtists:
             columns: from `stages_table`.
             labels: of the tokens.
             verdicts: from `removed_by`; none leaves their place empty.
+            marked: the row of the token that was drawn.
         """
         limit = max(max(*column.before, *column.after) for column in columns)
         pairs = list(zip(self._panels, columns, strict=True))
         narrow = not all(panel.has_room_for(column) for panel, column in pairs)
+        bold = all(panel.has_room_in_bold(column) for panel, column in pairs)
         for panel, column in pairs:
-            panel.show(column, limit, narrow)
+            panel.show(column, limit, marked)
+            panel.head(column, narrow, bold or not narrow)
         for names in self._labels:
-            names.set_texts(labels)
+            names.set_texts(
+                [f"{'▶ ' * (at == marked)}{text}" for at, text in enumerate(labels)]
+            )
         self._verdicts.set_texts(
             [shorten(verdict, 11) for verdict in verdicts],
             [INK if verdict == KEPT else FAINT for verdict in verdicts],
@@ -220,7 +229,7 @@ class _Panel:
         ax.spines["bottom"].set_visible(False)
         ax.set_ylim(rows - 0.5, -0.5)
         self._width = points_wide(ax)
-        self._fills = Boxes(ax, facecolors=FINAL, zorder=2)
+        self._fills = Boxes(ax, zorder=2)
         self._hatched = Region(ax, edgecolor=HATCHING, zorder=2)
         self._outlines = Boxes(
             ax, facecolors="none", edgecolors=INK, linewidths=1.2, zorder=3
@@ -234,7 +243,11 @@ class _Panel:
         widest = max(text_width(title, bold=True), text_width(count))
         return widest <= self._width + 4
 
-    def show(self, column: StageColumn, limit: float, narrow: bool) -> None:
+    def has_room_in_bold(self, column: StageColumn) -> bool:
+        """Return whether the name of the stage fits alone and bold."""
+        return text_width(column.stage, bold=True) <= self._width + 4
+
+    def show(self, column: StageColumn, limit: float, marked: int | None) -> None:
         """Draw one stage's numbers; `limit` is the longest bar of all panels."""
         room = limit * self._width / (self._width - _NUMBER)
         self._ax.set_xlim(0, room)
@@ -243,22 +256,31 @@ class _Panel:
             for row, gone in enumerate(column.removed)
             if gone
         ]
-        self._fills.show(_bar(*pair) for pair in enumerate(column.after))
+        rows = range(len(column.after))
+        self._fills.show(_bar(row, column.after[row]) for row in rows)
+        self._fills.color([CHOSEN if row == marked else FINAL for row in rows])
         self._outlines.show(_bar(*pair) for pair in enumerate(column.before))
         self._hatched.show(removed)
         self._hatched.hatch(stage_hatch(column.stage))
         per_point = room / self._width
         self._numbers.write(
-            _number(column, row, per_point, self._width)
-            for row in range(len(column.after))
+            _number(column, row, per_point, self._width) for row in rows
         )
+
+    def head(self, column: StageColumn, narrow: bool, bold: bool) -> None:
+        """Write the stage and its counts over the panel, in two lines or in four."""
         lines = _heading(column, narrow)
-        styles = [{"bold": True}, *[{"color": FAINT}] * (len(lines) - 1)]
-        if narrow:
-            styles[1] = {}
+        faint_from = 2 if narrow else 1
         self._heading.write(
-            Note(0, 1, line, move=(0, _LINE * (len(lines) - at - 0.5)), **style)
-            for at, (line, style) in enumerate(zip(lines, styles, strict=True))
+            Note(
+                0,
+                1,
+                fitted(line, self._width + 4, bold=bold and at == 0),
+                color=INK if at < faint_from else FAINT,
+                bold=bold and at == 0,
+                move=(0, _LINE * (len(lines) - at - 0.5)),
+            )
+            for at, line in enumerate(lines)
         )
 
 
@@ -271,7 +293,7 @@ def _heading(column: StageColumn, narrow: bool) -> list[str]:
     if not narrow:
         return [column.title, f"{count} · {entropy}"]
     setting = column.title.removeprefix(column.stage).strip()
-    return [shorten(column.stage, 12), setting, count, entropy]
+    return [column.stage, setting, count, entropy]
 
 
 def _number(column: StageColumn, row: int, per_point: float, width: float) -> Note:

@@ -276,7 +276,7 @@ class _Panel:
         if marked is not None:
             value = measure.told(marked)
             if is_first:
-                value = f"step {marked.step:,} {shorten(marked.token, 12)}: {value}"
+                value = f"step {marked.step:,} · {shorten(marked.token, 12)} · {value}"
             yield Note(1.0, 1.0, value, "right", bold=True, move=(0.0, 9.0))
 
 

@@ -15,7 +15,7 @@ from ._columns import Note, Notes, fitted
 from ._labels import Tokens, token_label
 from ._shapes import Boxes, Marks
 from ._style import DASHES, FONT_SIZE, GRID, INK, PAPER, SERIES, new_axes, quiet_frame
-from ._text import ink_on, name_ticks, points_wide, write
+from ._text import LEAST_ROOM, ink_on, name_ticks, points_high, points_wide, write
 
 FILLS = (
     "#0072b2",
@@ -30,9 +30,6 @@ FILLS = (
 
 OTHER = GRID
 """Tokens beyond the colours: told apart by their text alone."""
-
-_LEGIBLE, _BAND = 8.0, 54.0
-"""Points that a name reading upwards needs, along the axis and across it."""
 
 _MARKS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 _LINE_MARKS = (0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.5, 2.0, 5.0)
@@ -102,7 +99,9 @@ class MapArtists:
     def mark(self, temperature: float | None) -> None:
         """Point at a temperature from above, where no name is."""
         at = temperature if temperature and self._in_range(temperature) else None
-        self._pointer.show([(at / 1.003, at * 1.003, 0.2, 0.62)] if at else [])
+        points = 1.6 * math.log(self._high / self._low) / points_wide(self._ax)
+        thin = math.exp(points)  # half of the pointer's width
+        self._pointer.show([(at / thin, at * thin, 0.2, 0.62)] if at else [])
         self._tip.show([at] if at else [], [0.68] if at else [])
         side, move = (
             ("left", 12.0) if at and self._share(at) < 0.8 else ("right", -12.0)
@@ -124,9 +123,9 @@ class MapArtists:
         middle = math.sqrt(segment.low * segment.high)
         level = fitted(label, room, bold=True)
         note = Note(middle, -0.1, level, "center", ink, bold=True)
-        if level or room < _LEGIBLE:
+        if level or room < LEAST_ROOM:
             return note
-        upwards = fitted(label, _BAND, bold=True)
+        upwards = fitted(label, 0.5 * points_high(self._ax), bold=True)
         return note._replace(y=0.0, text=upwards, turned=True)
 
     def _flip_notes(self, found: TemperatureMap) -> Iterator[Note]:

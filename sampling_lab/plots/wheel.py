@@ -9,11 +9,11 @@ from torch import Tensor
 
 from ..draws import Drawn
 from ..luck import Slice, wheel_slices
-from ._columns import Note, Notes, text_width
+from ._columns import Note, Notes, fitted, text_width
 from ._labels import Tokens, token_label
 from ._shapes import Boxes, Marks
 from ._style import CHOSEN, FINAL, GRID, INK, PAPER, new_axes, quiet_frame
-from ._text import ink_on, points_wide
+from ._text import LEAST_ROOM, ink_on, points_high, points_wide
 from .bars import REST
 
 _LIGHT = "#bcd9ea"
@@ -98,7 +98,7 @@ class WheelArtists:
         """Accent the slice that was hit and mark the number over it."""
         if hit is not None:
             inside = list(self._inside(hit, CHOSEN, tokens))
-            name = "" if inside else f" → {slice_label(hit, tokens)}"
+            name = "" if len(inside) == 2 else f" → {slice_label(hit, tokens)}"
             align, way = ("left", 1) if uniform < 0.5 else ("right", -1)
             text, place = f"{uniform:.3f}{name}", (uniform, 0.76)
             notes += [
@@ -112,13 +112,17 @@ class WheelArtists:
         self._names.write(notes)
 
     def _inside(self, part: Slice, color: str, tokens: Tokens) -> Iterator[Note]:
-        """Yield a slice's name and share, if they fit into it."""
+        """Yield a slice's name and share, or the name upwards, or what fits."""
         share, label = part.high - part.low, slice_label(part, tokens)
         middle, ink = (part.low + part.high) / 2, ink_on(color)
-        needed = max(text_width(label, bold=True), text_width("0.000"))
-        if needed + 8 <= share * points_wide(self._ax):
-            yield Note(middle, 0.18, label, "center", ink, bold=True)
+        room = share * points_wide(self._ax) - 8
+        name = Note(middle, 0.18, label, "center", ink, bold=True)
+        if max(text_width(label, bold=True), text_width("0.000")) <= room:
+            yield name
             yield Note(middle, -0.2, f"{share:.3f}", "center", ink)
+        elif room >= LEAST_ROOM:
+            upwards = fitted(label, 0.9 * points_high(self._ax) / 1.57, bold=True)
+            yield name._replace(y=0.0, text=upwards, turned=True)
 
     def _prepare_axes(self) -> None:
         ax = self._ax
