@@ -135,17 +135,20 @@ def _by_hand(view: View, winner: str) -> str:
 
 def map_caption(found: TemperatureMap, temperature: float) -> str:
     """Return the number of changes, where T stands, and how exact that is."""
-    count = len(found.flips)
-    changes = f"{count} change{'' if count == 1 else 's'}"
+    changes = _counted(len(found.flips), "change")
     low, high = found.segments[0].low, found.segments[-1].high
     outside = "" if low <= temperature <= high else f" · T = {temperature:g} is outside"
     return f"{changes} from T = {low:g} to {high:g}{outside} · {found.note}"
 
 
+def _counted(count: int, name: str) -> str:
+    return f"{count:,} {name}{'' if count == 1 else 's'}"
+
+
 def steps_caption(rows: Sequence[StepRow]) -> str:
     """Return the mean surprisal, the perplexity, and what is left out of them."""
     finite = [row.surprisal for row in rows if row.surprisal < math.inf]
-    parts = [f"{len(rows):,} steps"]
+    parts = [_counted(len(rows), "step")]
     if finite:
         mean = sum(finite) / len(finite)
         parts.append(f"mean surprisal {mean:.2f} bits")

@@ -55,10 +55,12 @@ class QuickAxes(Axes):
         axis: str = "both",
         **style: Any,
     ) -> None:
-        """Draw lines across the axes at the marks, or none."""
+        """Draw lines across the axes at the marks, or none if `visible` is False."""
         named = {"x", "y"} if axis == "both" else {axis}
-        is_on = bool(style) if visible is None else visible
-        self._gridded = self._gridded | named if is_on else self._gridded - named
+        if visible is False:
+            self._gridded -= named
+        else:
+            self._gridded |= named
 
     def draw(self, renderer: RendererBase) -> None:
         """Draw grid, artists and frame, each over the one before."""
@@ -152,6 +154,6 @@ class QuickAxes(Axes):
             yield Note(x, box.y0, label, "center", move=(0.0, down))
         for y, label in zip(*self._places("y"), strict=True):
             yield Note(box.x0, y, label, "right", move=(-_BESIDE, 0.0))
-        middle = (box.x0 + box.x1) / 2
-        name = self.get_xlabel()
-        yield Note(middle, box.y0, name, "center", INK, move=(0.0, -_NAME))
+        if name := self.get_xlabel():
+            middle = (box.x0 + box.x1) / 2
+            yield Note(middle, box.y0, name, "center", INK, move=(0.0, -_NAME))

@@ -21,6 +21,7 @@ from ..plots.stages import StageArtists, StageColumn, removed_by
 from ..plots.steps import StepArtists, StepRow, tokens_height
 from ..plots.temperature_map import MapArtists
 from ..plots.wheel import WheelArtists
+from ..threads import one_thread
 from . import captions
 from .canvas import DistributionCanvas
 from .maps import COLDEST, HOTTEST, Maps
@@ -96,7 +97,8 @@ class Pictures:
         )
         if tab not in TABS:
             raise ParameterError(f"tab must be one of {', '.join(TABS)}, got {tab!r}")
-        return tabs[TABS.index(tab)](view)
+        with one_thread():
+            return tabs[TABS.index(tab)](view)
 
     def _distribution(self, view: View) -> Picture:
         bars = self._bars.table(view)

@@ -69,6 +69,7 @@ class Marks:
     def show(self, x: Sequence[float], y: Sequence[float]) -> None:
         """Draw these instead of what there was."""
         self._line.set_data(x, y)
+        self._line.set_visible(len(x) > 0)  # a layout makes room even for none
 
 
 def corners(boxes: Iterable[Box]) -> np.ndarray:
