@@ -1,4 +1,4 @@
-"""What an explorer shows, whatever its buttons do."""
+"""What an explorer shows and where it stands, whatever its buttons do."""
 
 from __future__ import annotations
 
@@ -9,8 +9,13 @@ import ipywidgets as widgets
 
 from ..branches import Branch, Tree
 from ..models.base import Model
+from ..models.listing import list_checkpoints
 from ..results import Generation
+from .board import button, group, line
 from .branch_list import BranchList
+from .compare_html import STYLE
+from .dial import label
+from .export import Export
 from .forks import Forks
 from .inputs import PromptBox
 from .panel import Panel
@@ -24,7 +29,9 @@ from .view import View
 
 
 class Desk(Panel):
-    """A panel over the texts of a model; a subclass says what its buttons do.
+    """A panel over the texts of a model.
+
+    A subclass has a method for each button, as `_arrange` names them.
 
     Attributes:
         session: the model, its texts, and which of them is looked at.
@@ -34,15 +41,8 @@ class Desk(Panel):
     asks: PromptBox
     max_new_tokens: widgets.BoundedIntText
     strip: TokenStrip
-    forks: Forks
-    branch_list: BranchList
-    picker: Picker
     player: Player
     scorer: Scorer
-    hint: widgets.HTML
-    generate_button: widgets.Button
-    step_button: widgets.Button
-    stop_button: widgets.Button
     _notice = ""
 
     @property
@@ -134,6 +134,44 @@ class Desk(Panel):
 
     def _subject(self) -> str:
         return self.model.card.name
+
+    def _arrange(self) -> None:
+        """Put the widgets together; each button is one method."""
+        home = self.home
+        self.generate_button = button(home, self.generate, "Generate", "play")
+        self.step_button = button(home, self.step, "Step", "step-forward")
+        self.stop_button = button(home, self.stop, "Stop", "stop")
+        self.reset_button = button(home, self.reset, "Reset", "undo")
+        self.generate_button.button_style = "primary"
+        self.picker = Picker(home, self.load_model, list_checkpoints())
+        self.forks = Forks(home, self.fork, self.explain, self.refresh.request)
+        self.branch_list = BranchList(
+            home, self.go_to, self.remove, self.refresh.request, self.load_branches
+        )
+        self.export = Export(home, self.copy_code, self.save)
+        self.hint = line("hint")
+        buttons = [
+            self.generate_button,
+            self.step_button,
+            self.stop_button,
+            self.reset_button,
+        ]
+        self.picker.show(self.model.card.summary(), self.session.checkpoint)
+        self.add_class("sampling-lab-wide")
+        self.arrange(
+            head=[widgets.HTML(STYLE), self.picker, self.asks],
+            actions=[
+                widgets.HBox([label("new tokens"), self.max_new_tokens]),
+                group(widgets.HBox, "buttons", buttons),
+                self.hint,
+            ],
+            below=[
+                self.strip,
+                self.forks,
+                self.branch_list,
+                self.export,
+            ],
+        )
 
     def show_playing(self, playing: bool) -> None:
         """Let nothing be chosen while tokens come in, but Stop."""

@@ -7,28 +7,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import ipywidgets as widgets
-
 from .. import strict_json
 from ..branches import Tree
 from ..generation import Run
 from ..models import load
 from ..models.base import Model, ModelCard, Prompt
-from ..models.listing import list_checkpoints
 from ..params import SamplingParams
 from ..presets import carry_over, presets
 from ..results import Generation
 from ..threads import one_thread
-from .board import button, group, line
-from .branch_list import BranchList
-from .compare_html import STYLE
 from .desk import Desk
-from .dial import label
-from .export import Export, save_files
-from .forks import Forks
+from .export import save_files
 from .inputs import PromptBox, count_box
 from .panel import BETWEEN_PICTURES
-from .picker import Picker
 from .player import Player
 from .scorer import Scorer
 from .session import Session
@@ -340,44 +331,6 @@ class Explorer(Desk):
 
     def _settings(self) -> tuple[Prompt, SamplingParams, int]:
         return self.asks.prompt(), self.params, self.max_new_tokens.value
-
-    def _arrange(self) -> None:
-        """Put the widgets together; each button is one method of this panel."""
-        home = self.home
-        self.generate_button = button(home, self.generate, "Generate", "play")
-        self.step_button = button(home, self.step, "Step", "step-forward")
-        self.stop_button = button(home, self.stop, "Stop", "stop")
-        self.reset_button = button(home, self.reset, "Reset", "undo")
-        self.generate_button.button_style = "primary"
-        self.picker = Picker(home, self.load_model, list_checkpoints())
-        self.forks = Forks(home, self.fork, self.explain, self.refresh.request)
-        self.branch_list = BranchList(
-            home, self.go_to, self.remove, self.refresh.request, self.load_branches
-        )
-        self.export = Export(home, self.copy_code, self.save)
-        self.hint = line("hint")
-        buttons = [
-            self.generate_button,
-            self.step_button,
-            self.stop_button,
-            self.reset_button,
-        ]
-        self.picker.show(self.model.card.summary(), self.session.checkpoint)
-        self.add_class("sampling-lab-wide")
-        self.arrange(
-            head=[widgets.HTML(STYLE), self.picker, self.asks],
-            actions=[
-                widgets.HBox([label("new tokens"), self.max_new_tokens]),
-                group(widgets.HBox, "buttons", buttons),
-                self.hint,
-            ],
-            below=[
-                self.strip,
-                self.forks,
-                self.branch_list,
-                self.export,
-            ],
-        )
 
 
 def _session(model: Model | str | Path) -> Session:
