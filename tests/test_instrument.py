@@ -291,7 +291,7 @@ def test_explain_says_what_became_of_a_token_and_what_it_would_take():
     )
     told = html.unescape(explorer.forks.why.value).split("<br>")
     assert told == [
-        step.ledger().why(token_id),
+        f"{explorer.model.token_text(token_id)}: {step.ledger().why(token_id)}",
         expected.sentence(explorer.model.token_text),
     ]
     explorer.forks.alternatives.index = 1

@@ -153,7 +153,8 @@ class Session:
             choose it, or on why none does.
         """
         view = self.view(prompt, params, selected)
-        told = [view.ledger.why(token_id)]
+        name = self.model.token_text(token_id)
+        told = [f"{name}: {view.ledger.why(token_id)}"]
         if view.luck is None:
             return [*told, "the seed is drawn anew each run; set one to see its luck"]
         has_numbers = view.drawn is not None and view.drawn.has_numbers

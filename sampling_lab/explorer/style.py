@@ -29,6 +29,12 @@ STYLE = """<style>
 [data-jp-theme-light="false"] .sampling-lab-picture {
   filter: invert(0.9) hue-rotate(180deg) saturate(1.25) brightness(1.15);
 }
+[data-jp-theme-light="false"] .sampling-lab {
+  --jp-widgets-dropdown-arrow: url("data:image/svg+xml,\\
+%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 18 18'%3E\\
+%3Cpath d='M5 7l4 4 4-4' fill='none' stroke='%23ddd' stroke-width='1.7'/%3E\\
+%3C/svg%3E");
+}
 .sampling-lab-stale { opacity: 0.3; }
 .sampling-lab-buttons { gap: 4px; flex-wrap: wrap; }
 .sampling-lab-buttons .jupyter-button { width: auto; min-width: 92px; }

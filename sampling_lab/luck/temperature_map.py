@@ -268,9 +268,8 @@ _WHEEL = (
 
 def _searched(names: str) -> str:
     return (
-        f"{names} comes after temperature and keeps more as it rises; where that "
-        f"changes the choice is found by bisection to {_PRECISION:g} of T, and none "
-        "is missed"
+        f"as temperature rises more is kept by {names} after it; where that changes "
+        f"the choice is found by bisection to {_PRECISION:g} of T, and none is missed"
     )
 
 
