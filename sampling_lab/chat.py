@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -130,19 +127,9 @@ class Conversation:
 
     def save(self, path: Path) -> None:
         """Write `to_dict` as a JSON file, whole or not at all."""
-        document = json.dumps(
-            self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False
-        )
-        # A lone surrogate becomes its JSON escape.
-        data = f"{document}\n".encode("utf-8", "backslashreplace")
-        descriptor, scratch = tempfile.mkstemp(prefix=".save-", dir=path.parent)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
-            os.replace(scratch, path)
-        except BaseException:
-            os.unlink(scratch)
-            raise
+        from . import strict_json
+
+        strict_json.write(path, self.to_dict(), indent=1)
 
     def _prompt_ids(self, text: str) -> list[int]:
         """Return the ids of as many of the latest turns as fit, and of `text`."""

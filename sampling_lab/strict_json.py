@@ -14,9 +14,9 @@ from .errors import ParameterError, SamplingLabError
 from .results import Generation, Step
 
 
-def write(path: str | Path, data: Any) -> None:
+def write(path: str | Path, data: Any, indent: int | None = None) -> None:
     """Write strict JSON; until it is complete, what was in the file stays there."""
-    document = json.dumps(data, ensure_ascii=False, allow_nan=False)
+    document = json.dumps(data, indent=indent, ensure_ascii=False, allow_nan=False)
     # A lone surrogate becomes its JSON escape.
     encoded = f"{document}\n".encode("utf-8", "backslashreplace")
     path = Path(path)

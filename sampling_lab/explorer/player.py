@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 from ..generation import Run
 from ..models.base import Model
-from ..results import Step
 from .pacing import Home, Interrupts, breathe
 
 _ENDINGS = {
@@ -28,7 +27,6 @@ class Player:
 
     Attributes:
         run: the run under way, or the last one.
-        step: its newest step.
         is_playing: whether tokens are coming in.
     """
 
@@ -48,7 +46,6 @@ class Player:
     def clear(self) -> None:
         """Forget the run; one that plays ends."""
         self.run: Run | None = None
-        self.step: Step | None = None
         self._stopped: str | None = "nothing to play"
         self._seconds, self._passes, self._drawn = 0.0, 0, 0
 
@@ -83,7 +80,6 @@ class Player:
             self._clock = time.perf_counter()
         step = next(run, None)
         if run is self.run:  # it may have been cleared by a handler meanwhile
-            self.step = step or self.step
             self._drawn += step is not None
             self._seconds += self._lap()
             self._passes += self._model.forward_passes - passes
