@@ -24,7 +24,7 @@ from sampling_lab.luck import (
 from sampling_lab.plots._columns import Notes, text_width
 from sampling_lab.plots._style import CHOSEN, FINAL, stage_hatch
 from sampling_lab.plots._text import ink_on, points_wide
-from sampling_lab.plots.stages import removed_by
+from sampling_lab.plots.stage_columns import removed_by
 from sampling_lab.plots.temperature_map import FILLS, OTHER, token_colors
 
 TOY = torch.tensor([2.0, 1.0, 0.2, -1.0])

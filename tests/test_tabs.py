@@ -100,6 +100,12 @@ def written(pictures, name):
     return [note.text for kind in kinds for note in kind.notes if note.text]
 
 
+def newest(pictures, name):
+    """Return what was drawn last on one of the sheets."""
+    *_, (_, artists) = pictures._sheets[name]._made.values()
+    return artists
+
+
 # Each tab against the library
 
 
@@ -133,7 +139,7 @@ def test_the_stages_picture_names_what_removed_each_token():
     pictures = Pictures()
     picture = pictures.draw("Stages", toy_view())
     assert "removed by" in written(pictures, "stages")
-    shown = pictures._sheets["stages"]._artists._verdicts.texts
+    shown = newest(pictures, "stages")._verdicts.texts
     assert shown == [row["removed_by"] for row in picture.table]
     assert shown.count("top-k") == 2 and shown.count("kept") == 6
     assert picture.caption == (
@@ -431,18 +437,23 @@ def test_many_draws_leave_no_figure_and_no_artist_behind():
     assert plt.get_fignums() == []
 
 
-def test_a_sheet_is_made_anew_only_in_another_shape():
+def test_a_sheet_is_made_once_for_each_of_a_few_shapes():
     sheet, made = Sheet(Surface(100, 1.0)), []
 
-    def make(axes):
-        made.append(axes)
-        return axes
+    def artists(height, count=1):
+        places = [Place(0, 0, 50, 50)] * count
+        return sheet.artists(height, places, lambda axes: made.append(axes) or axes)
 
-    places = [Place(0, 0, 50, 50)]
-    first = sheet.artists(50, places, make)
-    assert sheet.artists(50, list(places), make) is first and len(made) == 1
-    assert sheet.artists(60, places, make) is not first
-    assert sheet.artists(60, places * 2, make) and len(made) == 3
+    first = artists(50)
+    assert artists(50) is first and len(made) == 1
+    assert artists(50, 2) is not first and artists(60) is not first
+    assert artists(50) is first and len(made) == 3
+    assert sheet._figure is first[0].figure
+    for height in range(100, 120):
+        artists(height)
+    assert artists(50) is not first
+    assert len(sheet._made) < 8
+    assert first[0].figure is None or first[0] not in first[0].figure.axes
 
 
 @pytest.mark.parametrize(("tab", "sheet"), [("Stages", "stages"), ("Draw", "race")])

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 from matplotlib.artist import Artist
-from matplotlib.backends.backend_agg import RendererAgg
 
 from ..chain import Ledger
 from ..plots._labels import Tokens
 from ..plots.bars import Bar, axis_limit, distribution_table
 from ..plots.distribution import DistributionArtists
-from .sheets import Place, Sheet, Surface
+from .sheets import Pixels, Place, Sheet, Surface
 from .view import View
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 150, 138, 32, 34
@@ -103,7 +102,7 @@ class DistributionCanvas:
         )
 
     def _restore_raw(
-        self, pixels: RendererAgg, artists: DistributionArtists, bars: Sequence[Bar]
+        self, pixels: Pixels, artists: DistributionArtists, bars: Sequence[Bar]
     ) -> None:
         """Bring back the pixels of axes and raw bars, drawn only where they changed."""
         limit = axis_limit(bars)
@@ -122,29 +121,27 @@ class DistributionCanvas:
 class _Layer:
     """A copy of all pixels, and what was to be seen in it.
 
-    The memory is used again: to take and give back megabytes at a time leaves holes
-    in the process that stay.
+    The memory is used again, like that of a `Surface`.
     """
 
     def __init__(self) -> None:
         self._key: object = None
         self._copy = np.empty((0, 0, 4), np.uint8)
 
-    def restore(self, pixels: RendererAgg, key: object) -> bool:
+    def restore(self, pixels: Pixels, key: object) -> bool:
         """Bring the pixels back if they show this; return whether they do."""
         if self._key == key:
-            np.copyto(np.asarray(pixels.buffer_rgba()), self._copy)
+            np.copyto(pixels.seen, self._copy)
         return self._key == key
 
-    def keep(self, pixels: RendererAgg, key: object) -> None:
+    def keep(self, pixels: Pixels, key: object) -> None:
         """Remember the pixels, which show this."""
-        seen = np.asarray(pixels.buffer_rgba())
-        if seen.shape != self._copy.shape:
-            self._copy = np.empty_like(seen)
-        np.copyto(self._copy, seen)
+        if pixels.seen.shape != self._copy.shape:
+            self._copy = np.empty_like(pixels.seen)
+        np.copyto(self._copy, pixels.seen)
         self._key = key
 
 
-def _draw(artists: Iterable[Artist], pixels: RendererAgg) -> None:
+def _draw(artists: Iterable[Artist], pixels: Pixels) -> None:
     for artist in artists:
-        artist.draw(pixels)
+        artist.draw(pixels.renderer)

@@ -12,8 +12,8 @@ from ..draws import GIVEN, Drawn
 from ..luck import RaceRow, Slice, TemperatureMap
 from ..plots._labels import Tokens, token_label
 from ..plots.bars import REST
-from ..plots.stages import StageColumn
-from ..plots.steps import StepRow
+from ..plots.stage_columns import StageColumn
+from ..plots.step_rows import StepRow
 from ..text import visible
 from .view import View
 

@@ -30,20 +30,18 @@ class PaletteEncoder:
 
     def __init__(self, colours: Iterable[str]) -> None:
         self._palette = _palette(colours)
-        self._words = np.empty((0, 0), np.uint32)  # kept: fresh memory costs time
-        self._rows = np.empty((0, 1), np.uint8)
+        self._words = np.empty(0, np.uint32)  # kept: fresh memory costs time
+        self._rows = np.empty(0, np.uint8)
 
     def encode(self, pixels: np.ndarray, dpi: float = 72.0) -> bytes:
         """Return a PNG of `pixels`, uint8 of shape (height, width, 4)."""
         height, width = pixels.shape[:2]
-        if self._words.shape != (height, width):
-            self._words = np.empty((height, width), np.uint32)
-            self._rows = np.zeros((height, width + 1), np.uint8)
-        words = np.ascontiguousarray(pixels).view("<u4")[..., 0]  # (height, width)
-        np.bitwise_and(words, _MASK, out=self._words)
-        np.multiply(self._words, _GATHER, out=self._words)
-        # The first byte of a row names its filter; 0 is none.
-        np.right_shift(self._words, 24, out=self._rows[:, 1:], casting="unsafe")
+        rows, words = self._memory(height, width)
+        pixels = np.ascontiguousarray(pixels).view("<u4")[..., 0]  # (height, width)
+        np.bitwise_and(pixels, _MASK, out=words)
+        np.multiply(words, _GATHER, out=words)
+        rows[:, 0] = 0  # names the filter of a row: none
+        np.right_shift(words, 24, out=rows[:, 1:], casting="unsafe")
         per_metre = round(dpi / 0.0254)
         return b"".join(
             [
@@ -51,10 +49,19 @@ class PaletteEncoder:
                 _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)),
                 _chunk(b"pHYs", struct.pack(">IIB", per_metre, per_metre, 1)),
                 _chunk(b"PLTE", self._palette),
-                _chunk(b"IDAT", _compress(self._rows)),
+                _chunk(b"IDAT", _compress(rows)),
                 _chunk(b"IEND", b""),
             ]
         )
+
+    def _memory(self, height: int, width: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return room for rows of bytes and for words; it only ever grows."""
+        if len(self._words) < height * width:
+            self._words = np.empty(height * width, np.uint32)
+        if len(self._rows) < height * (width + 1):
+            self._rows = np.empty(height * (width + 1), np.uint8)
+        rows = self._rows[: height * (width + 1)].reshape(height, width + 1)
+        return rows, self._words[: height * width].reshape(height, width)
 
 
 def _palette(colours: Iterable[str]) -> bytes:

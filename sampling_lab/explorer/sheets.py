@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
@@ -23,6 +24,12 @@ POINTS_PER_INCH = 72.0
 _LINE = 20.0
 """From one line of a sentence to the next."""
 
+_ROWS = 512
+"""Rows of pixels are taken so many at a time."""
+
+_SHAPES = 6
+"""Of one sheet, so many figures are kept."""
+
 _COLORS = (PAPER, FINAL, CHOSEN, INK, FAINT, GRID, HATCHING, *SHADES, *FILLS)
 
 
@@ -35,10 +42,18 @@ class Place(NamedTuple):
     height: float
 
 
+class Pixels(NamedTuple):
+    """What draws on pixels, and the pixels as an array (height, width, RGBA)."""
+
+    renderer: RendererAgg
+    seen: np.ndarray
+
+
 class Surface:
     """The pixels that all sheets are drawn on, one at a time.
 
-    Only one tab is seen, so only one picture's pixels are kept.
+    Only one tab is seen, so only one picture's pixels are kept, in memory of few
+    sizes: to take and give back megabytes at a time leaves holes in a process.
 
     Args:
         width: of every sheet, in CSS pixels.
@@ -48,22 +63,28 @@ class Surface:
     def __init__(self, width: int, scale: float) -> None:
         self.width, self.dpi = width, POINTS_PER_INCH * scale
         self._encoder = PaletteEncoder(_COLORS)
-        self._pixels: RendererAgg | None = None
+        self._renderers: dict[int, RendererAgg] = {}
 
-    def pixels(self, width: int, height: int) -> RendererAgg:
-        """Return the pixels, so many wide and high, as they were left."""
-        known = self._pixels
-        if known is None or (known.width, known.height) != (width, height):
-            known = self._pixels = RendererAgg(width, height, self.dpi)
-        return known
+    def pixels(self, width: int, height: int) -> Pixels:
+        """Return so many pixels, as they were left."""
+        # A figure stands on the bottom line, whatever there is over it. The room
+        # depends on its height alone, or rounding would tell what came before.
+        room = _ROWS * math.ceil(height / _ROWS)
+        if room not in self._renderers:
+            self._renderers[room] = RendererAgg(width, room, self.dpi)
+        known = self._renderers[room]
+        return Pixels(known, np.asarray(known.buffer_rgba())[-height:])
 
-    def encode(self, pixels: RendererAgg) -> bytes:
+    def encode(self, pixels: Pixels) -> bytes:
         """Return pixels as PNG."""
-        return self._encoder.encode(np.asarray(pixels.buffer_rgba()), self.dpi)
+        return self._encoder.encode(pixels.seen, self.dpi)
 
 
 class Sheet:
-    """A figure whose artists stay while it is asked for in the same shape.
+    """A figure whose artists are kept for when it is asked for in the same shape.
+
+    A figure that is thrown away stays in memory until Python looks for rings of
+    references, so a few shapes are kept: a slider goes to and fro between them.
 
     Args:
         surface: what it is drawn on.
@@ -71,9 +92,8 @@ class Sheet:
 
     def __init__(self, surface: Surface) -> None:
         self._surface = surface
-        self._shape: Hashable = None
+        self._made: dict[Hashable, tuple[Figure, Any]] = {}
         self._figure = Figure()
-        self._artists: Any = None
 
     def artists(
         self,
@@ -81,7 +101,7 @@ class Sheet:
         places: Sequence[Place],
         make: Callable[[list[Axes]], Any],
     ) -> Any:
-        """Return the artists, made anew only where the shape differs.
+        """Return the artists, made anew only for a shape that is not known.
 
         Args:
             height: of the sheet, in CSS pixels.
@@ -89,28 +109,37 @@ class Sheet:
             make: what draws on the axes; depends on nothing but the shape.
         """
         shape = (height, tuple(places))
-        if shape != self._shape:
-            width, dpi = self._surface.width, self._surface.dpi
-            size = (width / POINTS_PER_INCH, height / POINTS_PER_INCH)
-            self._figure = Figure(size, dpi=dpi, facecolor=PAPER)
-            sides = np.array([width, height] * 2)
-            axes = [
-                QuickAxes(self._figure, np.array(place) / sides) for place in places
-            ]
-            for ax in axes:
-                self._figure.add_axes(ax)
-            self._artists, self._shape = make(axes), shape
-        return self._artists
+        known = self._made.pop(shape, None)
+        if known is None and len(self._made) == _SHAPES:
+            self._made.pop(next(iter(self._made)))[0].clear()  # the longest unused
+        self._made[shape] = known or self._make(height, places, make)
+        self._figure, artists = self._made[shape]
+        return artists
 
-    def pixels(self) -> RendererAgg:
+    def _make(
+        self,
+        height: float,
+        places: Sequence[Place],
+        make: Callable[[list[Axes]], Any],
+    ) -> tuple[Figure, Any]:
+        width, dpi = self._surface.width, self._surface.dpi
+        size = (width / POINTS_PER_INCH, height / POINTS_PER_INCH)
+        figure = Figure(size, dpi=dpi, facecolor=PAPER)
+        sides = np.array([width, height] * 2)
+        axes = [QuickAxes(figure, np.array(place) / sides) for place in places]
+        for ax in axes:
+            figure.add_axes(ax)
+        return figure, make(axes)
+
+    def pixels(self) -> Pixels:
         """Return the pixels of the sheet, as they were left."""
         width, height = (round(side) for side in self._figure.bbox.size)
         return self._surface.pixels(width, height)
 
-    def draw(self, pixels: RendererAgg) -> None:
+    def draw(self, pixels: Pixels) -> None:
         """Draw all but what is animated, over nothing."""
-        pixels.clear()
-        self._figure.draw(pixels)
+        pixels.renderer.clear()
+        self._figure.draw(pixels.renderer)
 
     def png(self) -> bytes:
         """Return the sheet as it is now as PNG."""

@@ -17,8 +17,10 @@ from ..plots import caption, stages_table, steps_table
 from ..plots._columns import fitted
 from ..plots._labels import token_label
 from ..plots.race import RaceArtists
-from ..plots.stages import StageArtists, StageColumn, removed_by
-from ..plots.steps import StepArtists, StepRow, tokens_height
+from ..plots.stage_columns import StageColumn, removed_by
+from ..plots.stages import StageArtists
+from ..plots.step_rows import StepRow
+from ..plots.steps import StepArtists, tokens_height
 from ..plots.temperature_map import MapArtists
 from ..plots.wheel import WheelArtists
 from ..threads import one_thread
@@ -236,7 +238,7 @@ def _step_places(width: int, rows: list[StepRow]) -> tuple[float, list[Place]]:
     """Return the height of the sheet of steps, the same with or without tokens."""
     height, left, gap = 400.0, 52.0, 30.0
     wide = width - left - 22
-    below = 26 + tokens_height(rows, wide)
+    below = 26 + 24 * math.ceil(tokens_height(rows, wide) / 24)  # few shapes
     high = (height - below) / 3 - gap
     places = [Place(left, below + (high + gap) * at, wide, high) for at in (2, 1, 0)]
     return height, places

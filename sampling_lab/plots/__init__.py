@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from .dialects import plot_dialects as plot_dialects
     from .distribution import plot_distribution as plot_distribution
     from .race import plot_race as plot_race
+    from .stage_columns import stages_table as stages_table
     from .stages import plot_stages as plot_stages
-    from .stages import stages_table as stages_table
     from .staircase import plot_staircase as plot_staircase
     from .staircase import staircase_table as staircase_table
+    from .step_rows import steps_table as steps_table
     from .steps import plot_steps as plot_steps
-    from .steps import steps_table as steps_table
     from .sweep import plot_temperature_sweep as plot_temperature_sweep
     from .sweep import sweep_table as sweep_table
     from .temperature_map import plot_race_lines as plot_race_lines
@@ -44,9 +44,9 @@ _MODULES = {
     "plot_temperature_sweep": "sweep",
     "plot_theory": "theory",
     "plot_wheel": "wheel",
-    "stages_table": "stages",
+    "stages_table": "stage_columns",
     "staircase_table": "staircase",
-    "steps_table": "steps",
+    "steps_table": "step_rows",
     "sweep_table": "sweep",
 }
 
