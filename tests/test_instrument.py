@@ -345,6 +345,30 @@ def test_saved_files_hold_the_picture_its_table_and_every_text(tmp_path):
     assert [b.generation for b in tree] == [b.generation for b in explorer.branches]
 
 
+@pytest.mark.parametrize("folder", ["~nobody-has-this-name/x", "a\0b", "x" * 300])
+def test_a_folder_that_cannot_be_is_told_of(folder):
+    explorer = generated()
+    explorer.export.folder.value = folder
+    explorer.save()
+    assert "folder must be one that can be written to" in alert(explorer)
+
+
+@pytest.mark.parametrize("path", ["a\0b", "x" * 5000, "~nobody-has-this-name/x", "/"])
+def test_a_path_that_cannot_be_is_told_of(path):
+    explorer = generated()
+    explorer.picker.path.value = path
+    assert alert(explorer) != "" and explorer.model.card.name == "table"
+    assert not explorer.picker.path.disabled
+    explorer.generate()
+    assert alert(explorer) == ""
+
+
+def test_a_branch_that_is_gone_is_told_of():
+    explorer = generated()
+    explorer.go_to(7)
+    assert "branch must be one of those in the tree (1), got 7" in alert(explorer)
+
+
 def test_nothing_is_saved_where_nothing_can_be_written(tmp_path):
     explorer = generated()
     (tmp_path / "file").write_text("")

@@ -149,8 +149,8 @@ class Explorer(Desk):
         """Show another branch; a run that is under way ends."""
         if self.session.branch is None or branch_id != self.session.branch.id:
             self.player.stop("stopped: another branch is shown")
-            self.session.look_at(branch_id)
-            self._show_branch()
+            if self._act(lambda: self.session.look_at(branch_id), "branches"):
+                self._show_branch()
 
     def remove(self) -> None:
         """Remove the branch on the screen with all that left it."""
@@ -192,8 +192,9 @@ class Explorer(Desk):
         In a notebook this returns at once, and the model is there a little later.
         """
         self.player.stop("stopped: another model is loaded")
-        self.picker.show_loading(str(source))
-        self.home.post(lambda: self._change_model(source))
+        name = source.card.name if isinstance(source, Model) else str(source)
+        if self._act(lambda: self.picker.show_loading(name), "model"):
+            self.home.post(lambda: self._change_model(source))
 
     def close(self) -> None:
         """End the run and remove the widgets."""

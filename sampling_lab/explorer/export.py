@@ -104,8 +104,9 @@ def save_files(
     Raises:
         ParameterError: they cannot be written.
     """
-    folder = Path(folder).expanduser()
+    folder = Path(folder)
     try:
+        folder = folder.expanduser()
         folder.mkdir(parents=True, exist_ok=True)
         stem = _free_stem(folder, name)
         files = [folder / f"{stem}{suffix}" for suffix in (".png", ".csv", ".json")]
@@ -114,8 +115,8 @@ def save_files(
         if trace is None:
             return files[:2]
         strict_json.write(files[2], trace)
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
+    except (OSError, RuntimeError, ValueError) as error:  # no such user, a null byte
+        reason = getattr(error, "strerror", None) or str(error)
         raise ParameterError(
             f"folder must be one that can be written to, got {str(folder)!r} "
             f"({reason}); choose another"
