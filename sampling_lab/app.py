@@ -19,6 +19,7 @@ from .lab import (
 )
 
 if TYPE_CHECKING:
+    from tornado.web import RequestHandler
     from voila.app import Voila
 
 NOTEBOOK = "notebooks/app.ipynb"
@@ -64,11 +65,20 @@ def run(args: argparse.Namespace) -> int:
     server.template_paths.insert(0, str(_PAGE))
     # Its default is longer than the interval, and tornado would say so for every page.
     server.tornado_settings = {"ws_ping_timeout": _PING_INTERVAL}
+    server.voila_configuration.prelaunch_hook = _let_page_end_its_kernel
     opens = not args.no_browser and has_screen()
     # Done by the loop, which begins when the server listens at its port.
     IOLoop.current().add_callback(_announce, server, opens)
     server.start()
     return 0
+
+
+def _let_page_end_its_kernel(handler: RequestHandler, **about: object) -> None:
+    """Give a page the cookie with which it ends its kernel when it is left.
+
+    Voila itself forgets to, where there is a token, and the kernels would pile up.
+    """
+    _ = handler.xsrf_token  # reading it sets the cookie
 
 
 def _announce(server: Voila, opens: bool) -> None:

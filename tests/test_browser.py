@@ -1,228 +1,35 @@
-"""The explorer in JupyterLab, in a real browser: open, slide, generate, stop.
-
-`SAMPLING_LAB_SCREENSHOTS=notebooks/images` keeps the pictures there (`make
-screenshots`); otherwise they go to a temporary folder, so that a test run leaves the
-repository as it was.
-"""
+"""The explorer in JupyterLab, in a real browser: open, slide, generate, stop."""
 
 from __future__ import annotations
 
-import os
 import re
-import secrets
-import shutil
-import socket
-import subprocess
-import sys
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
-playwright = pytest.importorskip("playwright.sync_api")
-
-ROOT = Path(__file__).resolve().parent.parent
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-BROWSER = next(filter(None, map(shutil.which, BROWSERS)), None)
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-SECONDS = 120
-"""How long one thing may take on a busy machine; a wait ends when it is there."""
-
-IS_FETCHED = (ROOT / "checkpoints/smollm2-135m-instruct/config.json").exists()
-"""The toy model, which serves where it is not, is done before one could press Stop."""
-
-pytestmark = pytest.mark.skipif(
-    BROWSER is None, reason=f"none of {', '.join(BROWSERS)} is installed"
+from tests.browser import (
+    IS_FETCHED,
+    Panel,
+    browser,
+    errors,
+    lab,
+    open_and_run,
+    page,
+    playwright,
+    pytestmark,
+    screenshots,
 )
 
-
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory) -> Iterator[str]:
-    """Serve a copy of the notebooks from a JupyterLab of its own; return its address.
-
-    No setting of the person who runs the tests is read, and no notebook is changed.
-    """
-    home = tmp_path_factory.mktemp("lab")
-    shutil.copytree(ROOT / "notebooks", home / "root" / "notebooks")
-    (home / "root" / "checkpoints").symlink_to(ROOT / "checkpoints")
-    settings = home / "settings" / "@jupyterlab" / "apputils-extension"
-    settings.mkdir(parents=True)
-    quiet = '{"fetchNews": "false", "checkForUpdates": false}'
-    (settings / "notification.jupyterlab-settings").write_text(quiet)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    token = secrets.token_hex(16)
-    with serve(home, port, token):
-        yield f"http://127.0.0.1:{port}/lab/tree/notebooks/{{}}?token={token}"
-
-
-@contextmanager
-def serve(home: Path, port: int, token: str) -> Iterator[None]:
-    """Run JupyterLab until the block ends."""
-    folders = {
-        "JUPYTER_CONFIG_DIR": "config",
-        "JUPYTER_DATA_DIR": "data",
-        "JUPYTER_RUNTIME_DIR": "runtime",
-        "JUPYTERLAB_SETTINGS_DIR": "settings",
-        "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
-        "IPYTHONDIR": "ipython",
-    }
-    variables = {name: str(home / folder) for name, folder in folders.items()}
-    paths = filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])
-    with (home / "log").open("w") as log:
-        server = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "jupyterlab",
-                "--no-browser",
-                "--allow-root",
-                f"--ServerApp.port={port}",
-                "--ServerApp.port_retries=0",
-                f"--ServerApp.root_dir={home / 'root'}",
-                f"--IdentityProvider.token={token}",
-            ],
-            env={**os.environ, **variables, "PYTHONPATH": os.pathsep.join(paths)},
-            stdout=log,
-            stderr=log,
-        )
-        try:
-            wait_for(f"http://127.0.0.1:{port}/api?token={token}", server, home / "log")
-            yield
-        finally:
-            server.terminate()
-            try:
-                server.wait(30)
-            except subprocess.TimeoutExpired:
-                server.kill()
-                server.wait()
-
-
-def wait_for(address: str, server: subprocess.Popen, log: Path) -> None:
-    """Return when the server answers."""
-    for _ in range(SECONDS * 4):
-        try:
-            with urllib.request.urlopen(address, timeout=5):
-                return
-        except OSError:
-            try:
-                server.wait(0.25)
-            except subprocess.TimeoutExpired:
-                continue
-            break
-    pytest.fail(f"JupyterLab did not start:\n{log.read_text()[-2000:]}")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[playwright.Browser]:
-    with playwright.sync_playwright() as driver:
-        made = driver.chromium.launch(executable_path=BROWSER, args=ARGUMENTS)
-        yield made
-        made.close()
-
-
-@pytest.fixture
-def page(browser) -> Iterator[playwright.Page]:
-    """Return an empty page; an error in its own scripts fails the test."""
-    page = browser.new_page(
-        viewport={"width": 1400, "height": 1300}, device_scale_factor=1.5
-    )
-    page.set_default_timeout(SECONDS * 1000)
-    playwright.expect.set_options(timeout=SECONDS * 1000)
-    errors: list[str] = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
-    yield page
-    page.close()
-    assert errors == []
-
-
-@pytest.fixture
-def screenshots(tmp_path) -> Path:
-    folder = os.environ.get("SAMPLING_LAB_SCREENSHOTS")
-    return ROOT / folder if folder else tmp_path
-
-
-def open_and_run(page: playwright.Page, lab: str, notebook: str) -> None:
-    """Open a notebook, wait for its kernel, and run all its cells."""
-    page.goto(lab.format(notebook))
-    page.get_by_text("Python 3 (ipykernel) | Idle").wait_for()
-    page.get_by_role("menuitem", name="Run", exact=True).click()
-    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
-
-
-class Panel:
-    """The panel on the page, as a person sees it."""
-
-    def __init__(self, page: playwright.Page) -> None:
-        self.page = page
-        self.root = page.locator(".sampling-lab")
-        self.root.wait_for()
-        playwright.expect(self.part("caption")).to_contain_text("kept")
-
-    def part(self, name: str) -> playwright.Locator:
-        return self.root.locator(f".sampling-lab-{name}")
-
-    def button(self, name: str) -> playwright.Locator:
-        return self.root.get_by_role("button", name=name)
-
-    def row(self, name: str) -> playwright.Locator:
-        """Return the line of a control, by the name that stands before it."""
-        label = self.page.get_by_text(name, exact=True)
-        return self.root.locator(".widget-hbox", has=label).last
-
-    def box(self, name: str) -> playwright.Locator:
-        return self.row(name).locator("input")
-
-    def fill(self, name: str, text: str) -> None:
-        """Type into the box of a control."""
-        self.box(name).fill(text)
-        self.box(name).press("Enter")
-
-    def press(self, name: str, key: str, times: int = 1) -> None:
-        """Move a slider with the keyboard."""
-        knob = self.row(name).locator(".noUi-handle")
-        for _ in range(times):
-            knob.press(key)
-
-    def save(self, path: Path) -> None:
-        """Keep a picture of the panel."""
-        self.root.scroll_into_view_if_needed()
-        self.root.screenshot(path=path)
-
-    def tokens(self) -> playwright.Locator:
-        """Return the chips of the strip, the prompt's and the new ones."""
-        return self.root.locator("[role=option]")  # not those of a drop-down
-
-    def picture(self) -> str:
-        return self.root.locator("img").get_attribute("src")
-
-    def token_count(self) -> int:
-        found = re.search(r"(\d+) tokens", self.part("status").inner_text())
-        return int(found[1]) if found else 0
-
-    def wait_for_tokens(self, count: int) -> None:
-        self.page.wait_for_function(
-            r"""count => {
-                const status = document.querySelector('.sampling-lab-status')
-                const found = status.innerText.match(/generating · (\d+) tokens/)
-                return found && Number(found[1]) >= count
-            }""",
-            arg=count,
-        )
+__all__ = [
+    "browser",
+    "errors",
+    "lab",
+    "page",
+    "pytestmark",
+    "screenshots",
+]  # found by name
 
 
 def test_a_person_opens_the_explorer_slides_generates_and_stops(lab, page, screenshots):
-    open_and_run(page, lab, "05_explorer.ipynb")
+    open_and_run(page, lab, "app.ipynb")
     panel, expect = Panel(page), playwright.expect
 
     # A slider moves: numbers and picture change with it.
@@ -265,8 +72,8 @@ def read_and_fork(panel: Panel, screenshots: Path) -> None:
     panel.save(screenshots / "explorer.png")
 
     panel.button("Fork").click()
-    branches = panel.root.get_by_role("combobox").last
-    expect(branches.locator("option:checked")).to_contain_text("step 3: ")
+    branch = panel.row("branch").locator("select").first
+    expect(branch.locator("option:checked")).to_contain_text("step 3: ")
     expect(panel.button("Generate")).to_be_enabled()
 
 

@@ -1,23 +1,30 @@
 """Compare in JupyterLab, in a real browser: two settings by three seeds, side by side.
 
-Served as in `test_browser`, which also says where the picture goes.
+Served as in `tests.browser`, which also says where the picture goes.
 """
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
-from tests.test_browser import (  # the fixtures are found by their names here
+from tests.browser import (
     browser,
+    errors,
     lab,
     open_and_run,
     page,
     playwright,
     pytestmark,
     screenshots,
+    write_notebook,
 )
 
-__all__ = ["browser", "lab", "page", "pytestmark", "screenshots"]
+__all__ = [
+    "browser",
+    "errors",
+    "lab",
+    "page",
+    "pytestmark",
+    "screenshots",
+]  # found by name
 
 CODE = """
 from sampling_lab import SamplingParams
@@ -26,24 +33,6 @@ from sampling_lab.explorer import Compare
 settings = [SamplingParams(temperature=0), SamplingParams(temperature=4)]
 Compare("../checkpoints/xslm/model.json", settings=settings, seeds=[1, 2, 3])
 """
-
-
-def write_notebook(page: playwright.Page, lab: str, name: str, code: str) -> None:
-    """Put a notebook with one cell among those that are served."""
-    address = urlsplit(lab)
-    cell = {"cell_type": "code", "id": "cell-00", "metadata": {}, "source": code}
-    kernel = {"name": "python3", "display_name": "Python 3 (ipykernel)"}
-    content = {
-        "cells": [{**cell, "outputs": [], "execution_count": None}],
-        "metadata": {"kernelspec": {**kernel, "language": "python"}},
-        "nbformat": 4,
-        "nbformat_minor": 5,
-    }
-    made = page.request.put(
-        f"http://{address.netloc}/api/contents/notebooks/{name}?{address.query}",
-        data={"type": "notebook", "content": content},
-    )
-    assert made.ok, made.text()
 
 
 def test_a_person_compares_two_settings_by_three_seeds(lab, page, screenshots):

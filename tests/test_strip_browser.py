@@ -1,14 +1,8 @@
-"""The token strip's page in a real browser, with a model object made for the test.
-
-`SAMPLING_LAB_SCREENSHOTS=folder` keeps pictures there; otherwise they are dropped.
-"""
+"""The token strip's page in a real browser, with a model object made for the test."""
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,23 +10,11 @@ import torch
 
 from sampling_lab import SamplingParams, fork, generate, score
 from sampling_lab.explorer.strip import MEASURES, TokenStrip, chips
+from tests.browser import browser, pytestmark, screenshots
 from tests.fakes import TableModel
 
-playwright = pytest.importorskip("playwright.sync_api")
-
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-BROWSER = next(filter(None, map(shutil.which, BROWSERS)), None)
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-pytestmark = pytest.mark.skipif(
-    BROWSER is None, reason=f"none of {', '.join(BROWSERS)} is installed"
-)
+# Found by name:
+__all__ = ["browser", "pytestmark", "screenshots"]
 
 LIGHT = {
     "--jp-ui-font-color1": "rgba(0, 0, 0, 0.87)",
@@ -84,14 +66,6 @@ OPEN = """async ([source, css, state, variables]) => {
 
 Open = Callable[..., Any]
 OPTIONS = "[role=option]"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=BROWSER, args=ARGUMENTS)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture
@@ -183,6 +157,7 @@ def test_the_keyboard_reaches_everything(open_strip, model):
     tokens = story(model)
     page = open_strip(tokens)
     page.keyboard.press("Tab")  # the choice of measures
+    page.keyboard.press("Tab")  # what is shown of the prompt
     page.keyboard.press("Tab")
     assert focused(page) == 0
     for keys, index in [
@@ -405,10 +380,9 @@ def test_text_is_legible_on_every_shade(open_strip, model, theme, measure):
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK], ids=["light", "dark"])
-def test_pictures(open_strip, model, theme, tmp_path):
-    folder = Path(os.environ.get("SAMPLING_LAB_SCREENSHOTS", tmp_path))
+def test_pictures(open_strip, model, theme, screenshots):
     page = open_strip(story(model, 90), theme, forks=[9, 20], selected=14)
     option(page, 13).hover()
     name = "light" if theme is LIGHT else "dark"
-    page.screenshot(path=folder / f"strip_{name}.png")
-    assert (folder / f"strip_{name}.png").stat().st_size > 10_000
+    page.screenshot(path=screenshots / f"strip_{name}.png")
+    assert (screenshots / f"strip_{name}.png").stat().st_size > 10_000
