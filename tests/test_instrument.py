@@ -6,6 +6,7 @@ import asyncio
 import csv
 import html
 import json
+import random
 from datetime import datetime
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import torch
 from sampling_lab import SamplingParams, generate, load, score
 from sampling_lab.branches import Tree
 from sampling_lab.explorer import Explorer, Toy
+from sampling_lab.explorer.strip import MEASURES, PROMPTS
 from sampling_lab.explorer.tabs import TABS, Pictures
 from sampling_lab.luck import History, what_would_it_take
 from sampling_lab.models.listing import list_checkpoints
@@ -470,3 +472,93 @@ def test_the_state_is_what_is_on_the_screen_and_plain_data():
     assert state["is_playing"] is False and state["problems"] == []
     explorer.picker.path.value = "nothing/here.json"
     assert "there is no file" in explorer.state["problems"][0]
+
+
+# Any order of things
+
+
+def actions(explorer, luck):
+    """Return what a person can do, as (name, action) pairs."""
+    controls, strip = explorer.controls, explorer.strip
+
+    def pick(box):
+        options = [value for _, value in box._options_full]
+        if options:
+            box.value = luck.choice(options)
+
+    def dials():
+        dial = luck.choice(list(controls.dials.values()))
+        low, high = dial.slider.min, dial.slider.max
+        dial.slider.value = luck.choice([low, high, (low + high) / 2])
+
+    def typed():
+        box = luck.choice([*controls.dials.values()]).box
+        box.value = luck.choice(["0", "-1", "nan", "1e-9", "7", "off", "x", "", "0.5"])
+
+    def select():
+        strip.selected = luck.randrange(-1, 9)
+
+    def tab():
+        explorer.tab.value = luck.choice(TABS)
+
+    def prompt():
+        explorer.prompt.value = luck.choice(["a", "ab", "", "<b>x", "ba c"])
+
+    def count():
+        explorer.max_new_tokens.value = luck.choice([1, 3, 8])
+
+    def measure():
+        strip.measure = luck.choice(MEASURES)
+        strip.prompt = luck.choice(PROMPTS)
+
+    def search():
+        explorer.forks.query.value = luck.choice(["", "b", "#3", "nothing"])
+
+    return [
+        dials,
+        typed,
+        select,
+        tab,
+        prompt,
+        count,
+        measure,
+        search,
+        lambda: pick(controls.preset),
+        lambda: pick(controls.dialect),
+        lambda: pick(explorer.forks.alternatives),
+        lambda: pick(explorer.branch_list.branch),
+        lambda: pick(explorer.branch_list.other),
+        lambda: pick(explorer.export.target),
+        controls.new_seed,
+        controls.neutralise,
+        lambda: controls.set("seed", None),
+        explorer.generate,
+        explorer.step,
+        explorer.stop,
+        explorer.reset,
+        explorer.fork,
+        explorer.explain,
+        explorer.remove,
+        explorer.copy_code,
+    ]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_order_of_actions_leaves_a_panel_that_tells_the_truth(seed):
+    luck, explorer = random.Random(seed), make_explorer(max_new_tokens=4)
+    for _ in range(150):
+        luck.choice(actions(explorer, luck))()
+        told = alert(explorer)
+        assert "Error" not in told, told  # a sentence, never the name of a type
+    explorer.prompt.value = "ab"
+    explorer.controls.neutralise()
+    explorer.params = explorer.params.replace(seed=1, dialect="transformers")
+    explorer.max_new_tokens.value = 5
+    explorer.reset()
+    explorer.generate()
+    expected = generate(explorer.model, "ab", explorer.params, max_new_tokens=5)
+    assert alert(explorer) == "" and explorer.generation == expected
+    assert (
+        explorer.picture.value
+        == Pictures().draw(explorer.tab.value, explorer.view()).png
+    )

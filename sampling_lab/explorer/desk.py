@@ -105,8 +105,10 @@ class Desk(Panel):
         ids = self._ids_shown()
         if self.strip.prompt == "scored":
             self.scorer.ask(self.model, ids, self.params)
+        else:
+            self.scorer.stop()
         shown = ids if self.strip.prompt != "hidden" else ()
-        self.strip.show(self.model, steps, shown, self.scorer.scores if shown else ())
+        self.strip.show(self.model, steps, shown, self.scorer.scores)
         self.strip.forks = list(self.branches.forks(branch.id)) if branch else []
         selected = self.strip.selected
         step = steps[selected] if 0 <= selected < len(steps) else None
