@@ -13,6 +13,7 @@ import torch
 from PIL import Image
 
 from sampling_lab import SamplingParams, fork, generate, load, plots
+from sampling_lab.dialects import ADJUSTMENTS, DIALECTS
 from sampling_lab.draws import land
 from sampling_lab.errors import ParameterError
 from sampling_lab.explorer import maps, tabs
@@ -24,7 +25,9 @@ from sampling_lab.explorer.tabs import TABS, Pictures
 from sampling_lab.explorer.view import View, first_view, step_view
 from sampling_lab.luck import History, race_rows, temperature_map, wheel_slices
 from sampling_lab.plots._columns import Notes, text_width
+from sampling_lab.plots._shapes import Boxes, Region
 from sampling_lab.plots._style import CHOSEN, FINAL, GRID, INK, PAPER
+from sampling_lab.plots.bars import axis_limit
 from sampling_lab.plots.steps import GIVEN
 from tests.fakes import TableModel
 
@@ -118,6 +121,17 @@ def test_the_table_of_distribution_holds_its_bars(name):
     )
     assert picture.table == [vars(bar) for bar in bars]
     assert picture.caption == plots.caption(view.ledger)
+
+
+@pytest.mark.parametrize("temperature", [0.3, 1.0, 3.0])
+def test_the_axis_of_distribution_reaches_over_its_bars(temperature):
+    pictures = Pictures()
+    pictures.draw("Distribution", toy_view(RACE.replace(temperature=0.1)))
+    view = toy_view(RACE.replace(temperature=temperature))
+    pictures.draw("Distribution", view)
+    (ax,) = pictures._bars._sheet._figure.axes
+    bars = plots.distribution_table(view.ledger, n=20)
+    assert ax.get_xlim() == (0.0, axis_limit(bars))
 
 
 @pytest.mark.parametrize("name", VIEWS)
@@ -296,6 +310,29 @@ def test_a_temperature_slider_searches_no_map_anew(monkeypatch):
         assert len(searched) == before + 1
 
 
+def test_other_luck_at_the_same_step_has_another_map():
+    pictures = Pictures()
+    params = RACE.replace(top_k=None)
+    tables = []
+    for seed in (34, 2):
+        drawn = params.replace(seed=seed).draw()(params.chain()(TOY))
+        view = toy_view(params, drawn=drawn)
+        tables.append(pictures.draw("Temperature map", view).table)
+        found = temperature_map(TOY, params, drawn=drawn)
+        assert [row["token_id"] for row in tables[-1]] == [
+            segment.token_id for segment in found.segments
+        ]
+    assert tables[0] != tables[1]
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_every_dialect_adjusts_before_temperature(name):
+    """Else a map could not be searched for among fewer tokens."""
+    order = DIALECTS[name].order
+    after = order[order.index("temperature") :]
+    assert not set(after) & set(ADJUSTMENTS)
+
+
 def test_only_tokens_that_can_be_chosen_are_searched(monkeypatch):
     sizes = []
 
@@ -326,6 +363,18 @@ def test_the_table_of_steps_holds_its_rows(name):
     assert f"mean surprisal {mean:.2f} bits" in picture.caption
     assert f"perplexity {2**mean:.3g}" in picture.caption
     assert ("1 chosen by a person" in picture.caption) == (name == "a fork")
+
+
+def test_the_selected_step_is_marked():
+    pictures = Pictures()
+    told = []
+    for view in (text_view(4), text_view(9), replace(text_view(4), selected=-1)):
+        pictures.draw("Steps", view)
+        told.append([t for t in written(pictures, "steps") if t.startswith("step ")])
+    token = TEXT.steps[4].token_text
+    assert told[0][0].startswith(f"step 5 · {token} ·")
+    assert told[1][0].startswith("step 10 ·")
+    assert told[2] == []
 
 
 def test_a_token_of_probability_0_is_no_number_and_left_out_of_the_means():
@@ -532,6 +581,18 @@ def test_quick_axes_draw_their_marks_grid_and_numbers():
     assert other._words.texts == ["five"]
     below = (drawn[82:] != blank[82:]).any()
     assert below
+
+
+def test_quick_axes_draw_what_has_a_higher_place_over_the_rest():
+    sheet = Sheet(Surface(200, 1.0))
+    (ax,) = sheet.artists(100, [Place(50, 20, 100, 60)], lambda axes: axes)
+    ax.axis("off")
+    boxes = Boxes(ax, facecolors=CHOSEN, zorder=3)
+    boxes.show([(0.2, 0.8, 0.2, 0.8)])
+    region = Region(ax, facecolor=FINAL, zorder=2)
+    region.show([(0.1, 0.9, 0.1, 0.9)])
+    middle = pixels(sheet.png())[50, 100]
+    assert "#" + bytes(middle).hex() == CHOSEN
 
 
 def test_quick_axes_choose_their_marks_where_none_are_set():

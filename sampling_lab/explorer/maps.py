@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from ..chain import Chain
-from ..dialects import CUTS
 from ..draws import Drawn
 from ..luck import History, Luck, TemperatureMap, temperature_map
 from ..params import SamplingParams
@@ -85,29 +84,28 @@ class _Question:
 
         They are those that a stage before temperature removes, or a top-k right
         after it: dividing all logits leaves their order. Tens of tokens are searched
-        a hundred times as fast as a vocabulary.
+        a hundred times as fast as a vocabulary. What is left are cuts, which know
+        tokens by their logits alone: every dialect adjusts before temperature.
 
         Returns:
             The ids that are left, ascending, with the same question about them
             alone; None with the question as it is where nothing can be left out.
         """
         names = [n for n in self.params.rules.order if self.params.is_on(n)]
-        stages = self.params.chain(*self.history).stages
         at = names.index("temperature")
         done = list(range(at))
         if names[at + 1 : at + 2] == ["top_k"]:
             done.append(at + 1)
-        ahead = set(names[at:]) - {names[index] for index in done}
-        if not done or not ahead <= {"temperature", *CUTS}:
+        if not done:
             return None, self
+        stages = self.params.chain(*self.history).stages
         logits = Chain(tuple(stages[index] for index in done))(self.logits).cpu()
         ids = (logits > -torch.inf).nonzero().squeeze(-1)  # ascending
         q = self.luck.exponentials
         luck = replace(self.luck, exponentials=None if q is None else q[ids])
         off = dict.fromkeys((names[index] for index in done), None)
-        return ids, _Question(
-            logits[ids], self.params.replace(**off), self.history, luck
-        )
+        params = self.params.replace(**off)
+        return ids, _Question(logits[ids], params, self.history, luck)
 
 
 class _Replayed(Drawn):

@@ -137,8 +137,7 @@ class Sheet:
         return self._surface.pixels(width, height)
 
     def draw(self, pixels: Pixels) -> None:
-        """Draw all but what is animated, over nothing."""
-        pixels.renderer.clear()
+        """Draw all but what is animated; the paper hides what there was."""
         self._figure.draw(pixels.renderer)
 
     def png(self) -> bytes:
