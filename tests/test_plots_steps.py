@@ -266,6 +266,17 @@ def test_a_turned_note_reads_upwards_to_its_place():
     assert abs((box.x0 + box.x1) / 2 - 72) < 2
 
 
+def test_turned_letters_lie_on_their_backs_and_are_no_mirror_images():
+    ax = Figure(figsize=(2, 2), dpi=72).add_axes([0, 0, 1, 1])
+    written = Notes(ax)
+    written.write([Note(0.5, 0.5, "L", turned=True)])
+    (path,) = written._paths(1.0).values()
+    corners = path.vertices[path.codes == path.LINETO]
+    x, y = corners.T
+    foot = x[y > y.max() - 0.5]  # the end of the foot, which is on the right
+    assert foot.min() > x.mean()
+
+
 @pytest.mark.parametrize(
     ("align", "share"), [("left", 0), ("center", 0.5), ("right", 1)]
 )
