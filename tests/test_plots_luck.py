@@ -149,10 +149,10 @@ def test_each_stage_has_a_panel_with_its_numbers():
     assert [ax.get_xlim() for ax in axes] == [axes[0].get_xlim()] * 3
     assert texts(axes[2])[:4] == ["1.000", "removed", "removed", "removed"]
     assert texts(axes[2])[4:] == ["top-p 0.8", "1 kept · 0.00 bits"]
-    fills, outlines = boxes(axes[2])
-    assert [box[1] for box in fills] == list(cut.after)
-    assert [box[1] for box in outlines] == pytest.approx(cut.before)
-    (hatched,) = (patch for patch in axes[2].patches if patch.get_hatch())
+    fills, accent, hatched, outlines = axes[2].patches
+    assert [right for _, right in region(fills)] == list(cut.after)
+    assert region(accent) == []
+    assert [right for _, right in region(outlines)] == pytest.approx(cut.before)
     assert hatched.get_hatch() == stage_hatch("top-p")
     assert [right for _, right in region(hatched)] == pytest.approx(cut.before[1:])
 
@@ -177,9 +177,15 @@ def test_beside_the_last_panel_stands_what_removed_each_token():
 
 def test_the_chosen_token_is_accented_in_every_panel():
     ledger = Chain((Temperature(0.5),)).ledger(TOY)
-    for ax in plots.plot_stages(ledger, tokens=NAMES, chosen=1):
-        assert [box[2] for box in boxes(ax)[0]] == [FINAL, CHOSEN, FINAL, FINAL]
-    first, _ = plots.plot_stages(ledger, tokens=NAMES, chosen=1)
+    columns = plots.stages_table(ledger)
+    axes = plots.plot_stages(ledger, tokens=NAMES, chosen=1)
+    for ax, column in zip(axes, columns, strict=True):
+        fills, accent, *_ = ax.patches
+        assert to_hex(fills.get_facecolor()) == FINAL
+        assert to_hex(accent.get_facecolor()) == CHOSEN
+        assert region(accent) == [(0.0, column.after[1])]
+        assert len(region(fills)) == 3
+    first, _ = axes
     assert texts(first)[-4:] == ["warm", "▶ ␣hot", "$x_$", "⏎"]
 
 

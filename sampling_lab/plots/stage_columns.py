@@ -92,9 +92,12 @@ def removed_by(ledger: Ledger, token_ids: Sequence[int]) -> list[str]:
     >>> removed_by(ledger, [0, 1])
     ['kept', 'top-k']
     """
-    verdicts = []
-    for token_id in token_ids:
-        record = ledger.removed_by(token_id)
-        alone = KEPT if ledger.kept[token_id] else "-inf"
-        verdicts.append(record.stage.name if record else alone)
+    ids = list(token_ids)
+    kept = ledger.kept[ids].tolist()
+    verdicts = [KEPT if stays else "-inf" for stays in kept]
+    for record in ledger.stages:
+        gone = record.removed[ids].tolist()
+        for at, is_gone in enumerate(gone):
+            if is_gone and verdicts[at] == "-inf":
+                verdicts[at] = record.stage.name
     return verdicts

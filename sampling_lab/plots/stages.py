@@ -11,7 +11,7 @@ from ..chain import Ledger
 from ..errors import ParameterError
 from ._columns import Note, Notes, TextColumn, fitted, number, text_width
 from ._labels import Tokens, shorten, token_label
-from ._shapes import Box, Boxes, Region
+from ._shapes import Box, Region
 from ._style import (
     CHOSEN,
     FAINT,
@@ -146,11 +146,10 @@ class _Panel:
         ax.spines["bottom"].set_visible(False)
         ax.set_ylim(rows - 0.5, -0.5)
         self._width = points_wide(ax)
-        self._fills = Boxes(ax, zorder=2)
+        self._fills = Region(ax, facecolor=FINAL, zorder=2)
+        self._accent = Region(ax, facecolor=CHOSEN, zorder=2)
         self._hatched = Region(ax, edgecolor=HATCHING, zorder=2)
-        self._outlines = Boxes(
-            ax, facecolors="none", edgecolors=INK, linewidths=1.2, zorder=3
-        )
+        self._outlines = Region(ax, edgecolor=INK, linewidth=1.2, zorder=3)
         self._numbers = Notes(ax)
         self._heading = Notes(ax, ax.transAxes)
 
@@ -174,8 +173,9 @@ class _Panel:
             if gone
         ]
         rows = range(len(column.after))
-        self._fills.show(_bar(row, column.after[row]) for row in rows)
-        self._fills.color([CHOSEN if row == marked else FINAL for row in rows])
+        after = [_bar(row, column.after[row]) for row in rows]
+        self._fills.show(bar for row, bar in enumerate(after) if row != marked)
+        self._accent.show(bar for row, bar in enumerate(after) if row == marked)
         self._outlines.show(_bar(*pair) for pair in enumerate(column.before))
         self._hatched.show(removed)
         self._hatched.hatch(stage_hatch(column.stage))
