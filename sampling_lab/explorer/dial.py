@@ -64,7 +64,11 @@ class Linear:
     def slider(self) -> widgets.FloatSlider:
         """Return a slider in steps."""
         return widgets.FloatSlider(
-            min=self.low, max=self.high, step=self.step, readout=False
+            min=self.low,
+            max=self.high,
+            step=self.step,
+            readout=False,
+            layout=_slider_layout(),
         )
 
 
@@ -92,7 +96,9 @@ class Counts:
 
     def slider(self) -> widgets.IntSlider:
         """Return a slider over the stops."""
-        return widgets.IntSlider(min=0, max=self.last, readout=False)
+        return widgets.IntSlider(
+            min=0, max=self.last, readout=False, layout=_slider_layout()
+        )
 
 
 class Dial(widgets.HBox):
@@ -116,7 +122,6 @@ class Dial(widgets.HBox):
         self.scale = scale
         self.slider = scale.slider()
         self.slider.tooltip = tooltip
-        self.slider.layout = widgets.Layout(flex="1 1 auto", min_width="60px")
         self.box = value_box(tooltip)
         self._on_change = on_change
         super().__init__([label(name), self.slider, self.box])
@@ -155,6 +160,10 @@ class Dial(widgets.HBox):
     def _box_filled(self, change: dict[str, Any]) -> None:
         if change["new"] != shown(self._value):
             self._on_change(typed(change["new"]))
+
+
+def _slider_layout() -> widgets.Layout:
+    return widgets.Layout(flex="1 1 auto", min_width="60px")
 
 
 def label(text: str) -> widgets.Label:

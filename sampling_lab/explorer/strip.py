@@ -103,8 +103,9 @@ class TokenStrip(anywidget.AnyWidget):
         (0, -1)
     """
 
-    _esm = Path(__file__).with_name("strip.js")
-    _css = Path(__file__).with_name("strip.css")
+    # As text: anywidget keeps every widget whose page is a file, to watch that file.
+    _esm = Path(__file__).with_name("strip.js").read_text(encoding="utf-8")
+    _css = Path(__file__).with_name("strip.css").read_text(encoding="utf-8")
 
     tokens = traitlets.List(traitlets.Dict()).tag(sync=True)
     selected = traitlets.Int(-1).tag(sync=True)
