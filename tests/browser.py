@@ -56,7 +56,7 @@ def lab(tmp_path_factory) -> Iterator[str]:
     """Serve a copy of the notebooks with JupyterLab; return the address of each."""
     home = tmp_path_factory.mktemp("lab")
     with serve_notebooks("jupyterlab", home, "lab/tree") as address:
-        yield address
+        yield f"{address}&reset"  # else it opens again what a test before this had
 
 
 @pytest.fixture(scope="module")
@@ -233,13 +233,26 @@ def open_and_run(page: playwright.Page, lab: str, notebook: str) -> None:
     run_all_cells(page)
 
 
+WATCH_CELLS = """() => {
+    window.haveRun = false
+    let began = false
+    const look = () => {
+        const prompts = [...document.querySelectorAll('.jp-InputArea-prompt')]
+        const waits = prompts.some((prompt) => prompt.textContent.includes('[*]'))
+        window.haveRun ||= began && !waits
+        began ||= waits
+    }
+    const all = { subtree: true, childList: true, characterData: true }
+    new MutationObserver(look).observe(document.body, all)
+}"""
+
+
 def run_all_cells(page: playwright.Page) -> None:
     """Choose "Run All Cells" in the menu, and wait until all have run."""
-    waiting = page.locator(".jp-InputArea-prompt", has_text="[*]")
+    page.evaluate(WATCH_CELLS)
     page.get_by_role("menuitem", name="Run", exact=True).click()
     page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
-    waiting.first.wait_for()
-    playwright.expect(waiting).to_have_count(0)
+    page.wait_for_function("window.haveRun")
 
 
 class Panel:
@@ -284,6 +297,28 @@ class Panel:
     def tokens(self) -> playwright.Locator:
         """Return the chips of the strip, the prompt's and the new ones."""
         return self.root.locator("[role=option]")  # not those of a drop-down
+
+    def new_tokens(self) -> playwright.Locator:
+        """Return the chips after the prompt's."""
+        return self.root.locator("[role=option]:not(.sl-strip-prompt)")
+
+    def use_the_keyboard(self) -> None:
+        """Generate, read a step and roll the dice without a mouse; cut no cell."""
+        expect, cells = playwright.expect, self.page.locator(".jp-Cell").count()
+        self.fill("new tokens", "6")
+        self.button("Generate").press("Enter")
+        expect(self.part("status")).to_contain_text(re.compile("reached|ended"))
+        expect(self.part("title")).to_contain_text(re.compile("step [67] · drew"))
+        self.root.locator("[role=option][tabindex='0']").focus()  # where Tab leads
+        steps_right = self.tokens().count() - self.new_tokens().count() + 2
+        for key in ("Home", *["ArrowRight"] * steps_right, "Enter"):
+            self.page.keyboard.press(key)
+        expect(self.part("title")).to_contain_text("step 3 · drew")
+        for key in ("x", "d", "d", "a"):
+            self.page.keyboard.press(key)
+        self.row("seed").get_by_role("button").press("Space")
+        expect(self.box("seed")).not_to_have_value("0")
+        assert self.page.locator(".jp-Cell").count() == cells
 
     def picture(self) -> str:
         return self.root.locator("img").get_attribute("src")

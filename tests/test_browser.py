@@ -15,7 +15,9 @@ from tests.browser import (
     page,
     playwright,
     pytestmark,
+    run_all_cells,
     screenshots,
+    write_notebook,
 )
 
 __all__ = [
@@ -26,6 +28,12 @@ __all__ = [
     "pytestmark",
     "screenshots",
 ]  # found by name
+
+
+MAKE = """
+from sampling_lab.explorer import Explorer
+explorer = Explorer("../checkpoints/xslm/model.json")
+"""
 
 
 def test_a_person_opens_the_explorer_slides_generates_and_stops(lab, page, screenshots):
@@ -67,7 +75,7 @@ def read_and_fork(panel: Panel, screenshots: Path) -> None:
     expect, count = playwright.expect, panel.token_count()
     newest = re.compile(rf"step ({count}|{count + 1}) ·")  # or the stop token's
     expect(panel.part("title")).to_contain_text(newest)
-    panel.root.locator("[role=option]:not(.sl-strip-prompt)").nth(2).click()
+    panel.new_tokens().nth(2).click()
     expect(panel.part("title")).to_contain_text("step 3 · drew")
     panel.save(screenshots / "explorer.png")
 
@@ -101,3 +109,66 @@ def slide_in_mid_run(panel: Panel) -> None:
     expect(panel.part("title")).to_contain_text("next token after the prompt")
     expect(panel.box("temperature")).to_have_value("0.75")
     assert 2 <= panel.token_count() < 2000
+
+
+def test_a_person_without_a_mouse_can_use_the_explorer(lab, page):
+    write_notebook(page, lab, "keys.ipynb", MAKE + "explorer")
+    open_and_run(page, lab, "keys.ipynb")
+    Panel(page).use_the_keyboard()
+
+
+# A cell that runs again, and the square that interrupts
+
+
+COUNT = """
+from ipywidgets.widgets.widget import _instances
+from sampling_lab.explorer.board import Board
+print("panels:", sum(isinstance(widget, Board) for widget in _instances.values()))
+"""
+
+
+def test_a_cell_that_runs_again_leaves_one_panel(lab, page):
+    expect = playwright.expect
+    write_notebook(page, lab, "again.ipynb", "\n".join([MAKE, COUNT, "explorer"]))
+    open_and_run(page, lab, "again.ipynb")
+    for count in (2, 3):
+        run_all_cells(page)
+        expect(page.locator(".jp-InputArea-prompt").last).to_have_text(f"[{count}]:")
+        expect(page.get_by_text("panels: 1", exact=True)).to_be_visible()
+        expect(page.locator(".sampling-lab")).to_have_count(1)
+    panel = Panel(page)
+    panel.button("Generate").click()
+    expect(panel.part("status")).to_contain_text("the model ended it")
+
+
+SLOW = """
+import time, torch
+from sampling_lab.explorer import Compare, Explorer
+from tests.fakes import TableModel
+
+class Slow(TableModel):
+    def _forward(self, ids):
+        time.sleep(0.02)
+        return super()._forward(ids)
+
+model = Slow(torch.zeros(8, 8), [bytes([97 + at]) for at in range(8)])
+"""
+LONG = 'Explorer(model, prompt="a", max_new_tokens=100_000)'
+MANY = 'Compare(model, prompt="a", max_new_tokens=100_000)'
+
+
+def test_the_square_interrupts_and_the_panels_go_on(lab, page):
+    expect = playwright.expect
+    write_notebook(page, lab, "slow.ipynb", SLOW, LONG, MANY)
+    open_and_run(page, lab, "slow.ipynb")
+    panels = (
+        (page.locator(".sampling-lab:not(.sampling-lab-compare)"), "Generate"),
+        (page.locator(".sampling-lab-compare"), "Compare"),
+    )
+    for panel, name in panels:
+        status = panel.locator(".sampling-lab-status")
+        for _ in range(2):
+            panel.get_by_role("button", name=name).click()
+            expect(status).to_contain_text(re.compile("generating · [1-9]"))
+            page.locator("[data-command='notebook:interrupt-kernel']").first.click()
+            expect(status).to_contain_text(re.compile("^stopped · "))

@@ -15,6 +15,7 @@ from ipywidgets import Button
 
 from ..errors import SamplingLabError
 from .cells import CELLS, current_execution
+from .keys import Keys
 from .pacing import Home
 from .style import STYLE
 
@@ -89,7 +90,7 @@ class Board(widgets.VBox):
 
     def lay_out(self, *parts: widgets.Widget) -> None:
         """Put widgets one below the other; `status` is to be among or in them."""
-        self.children = [widgets.HTML(STYLE), *parts]
+        self.children = [Keys(), widgets.HTML(STYLE), *parts]
         self.add_class("sampling-lab")
 
     def __repr__(self) -> str:
