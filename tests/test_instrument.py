@@ -77,6 +77,22 @@ def test_the_toy_has_every_tab_but_the_steps_it_lacks():
 # Presets, neutral, and what cannot matter
 
 
+@pytest.mark.parametrize("temperature", ["1e307", "1e308", "5e-324"])
+def test_a_number_far_off_the_slider_is_what_is_shown_and_in_force(temperature):
+    explorer = make_explorer()
+    dial(explorer, "temperature").box.value = temperature
+    assert explorer.params.temperature == float(temperature)
+    assert explorer.view().params == explorer.params
+    fresh = Pictures().draw("Distribution", explorer.view())
+    assert explorer.picture.value == fresh.png
+    dial(explorer, "top_k").box.value = "1" + "0" * 400
+    assert explorer.params.top_k == 10**400
+    dial(explorer, "top_k").box.value = "-3"
+    assert "top_k must be" in alert(explorer)
+    dial(explorer, "top_k").box.value = "2"
+    assert explorer.params.top_k == 2 and "kept " in explorer.caption.value
+
+
 def test_every_preset_of_the_model_can_be_chosen():
     explorer = make_explorer()
     offered = presets(explorer.model.card)
@@ -199,6 +215,22 @@ def test_a_newer_prompt_is_scored_and_the_older_one_given_up():
     asyncio.run(scenario())
 
 
+def test_nothing_is_scored_while_tokens_come_in():
+    async def scenario():
+        explorer = make_explorer(prompt="ab" * 400, max_new_tokens=10_000)
+        explorer.strip.prompt = "scored"
+        await until(lambda: len(explorer.scorer.scores) > 3)
+        explorer.generate()
+        await until(lambda: len(explorer.generation.steps) > 3)
+        count = len(explorer.scorer.scores)
+        await until(lambda: len(explorer.generation.steps) > 30)
+        assert len(explorer.scorer.scores) == count < 800
+        explorer.stop()
+        await until(lambda: len(explorer.scorer.scores) == 800)
+
+    asyncio.run(scenario())
+
+
 # Models
 
 
@@ -214,7 +246,8 @@ def test_the_checkpoints_at_hand_can_be_chosen(monkeypatch):
     assert explorer.params == SamplingParams(
         temperature=0.7, top_k=40, seed=3, dialect="scratch_llm"
     )
-    assert len(explorer.branches) == 0 and explorer.status.value == "ready"
+    assert len(explorer.branches) == 0
+    assert explorer.status.value.startswith("dropped 1 text of XSLM")
     assert "vocabulary 50,304" in explorer.picker.card.value
     assert explorer.prompt.value == "The sky is"  # the example of its own
     assert explorer.max_new_tokens.value == 256  # its own default
@@ -238,6 +271,7 @@ def test_a_model_that_cannot_be_loaded_leaves_the_old_one(tmp_path):
     before = explorer.generation
     explorer.picker.path.value = str(tmp_path / "nothing.json")
     assert "there is no file" in alert(explorer)
+    assert explorer.picker.path.value.endswith("nothing.json")  # to be mended
     assert "table" in explorer.picker.card.value
     assert not explorer.picker.path.disabled
     assert explorer.generation == before
@@ -451,7 +485,8 @@ def test_code_that_cannot_be_had_is_told_and_the_next_success_takes_it_away():
     explorer.fork()
     explorer.export.target.value = "transformers"
     explorer.copy_code()
-    assert "choose sampling_lab" in alert(explorer)
+    assert "choose the notebook cell" in alert(explorer)
+    assert explorer.export.code.value == ""
     explorer.export.target.value = "sampling_lab"
     explorer.copy_code()
     assert alert(explorer) == "" and "fork(" in explorer.export.code.value
@@ -562,3 +597,14 @@ def test_any_order_of_actions_leaves_a_panel_that_tells_the_truth(seed):
         explorer.picture.value
         == Pictures().draw(explorer.tab.value, explorer.view()).png
     )
+
+
+def test_the_steps_of_a_text_are_shown_as_it_was_whatever_the_settings_are_now():
+    explorer = generated()
+    explorer.strip.selected = 1
+    explorer.tab.value = "Steps"
+    assert explorer.title.value.startswith("step 2 · drew")
+    picture = explorer.picture.value
+    explorer.params = explorer.params.replace(temperature=0.3)
+    assert explorer.title.value == "the text, as it was written"
+    assert explorer.picture.value == picture

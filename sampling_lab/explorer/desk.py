@@ -103,10 +103,10 @@ class Desk(Panel):
     def _show_text(self) -> None:
         branch, steps = self.branch, self.session.steps
         ids = self._ids_shown()
-        if self.strip.prompt == "scored":
-            self.scorer.ask(self.model, ids, self.params)
-        else:
+        if self.strip.prompt != "scored":
             self.scorer.stop()
+        elif not self.player.is_playing:  # two prefixes would push out each other
+            self.scorer.ask(self.model, ids, self.params)
         shown = ids if self.strip.prompt != "hidden" else ()
         self.strip.show(self.model, steps, shown, self.scorer.scores)
         self.strip.forks = list(self.branches.forks(branch.id)) if branch else []
@@ -177,6 +177,7 @@ class Desk(Panel):
 
     def show_playing(self, playing: bool) -> None:
         """Let nothing be chosen while tokens come in, but Stop."""
+        self.scorer.pause(playing)
         self.generate_button.disabled = self.step_button.disabled = playing
         self.stop_button.disabled = not playing
         for part in (self.forks, self.branch_list, self.picker):

@@ -57,6 +57,7 @@ class Linear:
     def position(self, value: float | None) -> float:
         """Return the step nearest to a value: a slider would round it, and say so."""
         value = self.off if value is None else value
+        value = min(max(value, self.low), self.high)  # 1e308 has no steps to count
         steps = round((value - self.low) / self.step)
         nearest = round(self.low + steps * self.step, _DIGITS)
         return min(max(nearest, self.low), self.high)
@@ -182,7 +183,9 @@ def value_box(tooltip: str) -> widgets.Text:
 
 def shown(value: float | None) -> str:
     """Return a value as its box shows it."""
-    return "off" if value is None else f"{value:.12g}"
+    if value is None:
+        return "off"
+    return str(value) if isinstance(value, int) else f"{value:.12g}"
 
 
 def typed(text: str) -> Any:

@@ -163,6 +163,7 @@ class Explorer(Desk):
 
     def copy_code(self) -> None:
         """Put code that gives what is on the screen into the box below."""
+        self.export.show_code("")
         self._act(lambda: self.export.show_code(self.code()), "code")
 
     def code(self, target: str | None = None) -> str:
@@ -269,10 +270,12 @@ class Explorer(Desk):
 
     def _change_model(self, source: Model | str | Path) -> None:
         """Load a model, and fit everything to it; after an error the old one stays."""
-        before = self.model.card
+        before, texts = self.model.card, len(self.branches)
         with self.refresh.held():
             if self._act(lambda: self._take_model(source), "model"):
                 self._fit(before)
+                self.picker.path.value = ""
+                self._notice = _dropped(before, texts)
             self.picker.show(self.model.card.summary(), self.session.checkpoint)
             self._played()
 
@@ -332,6 +335,14 @@ class Explorer(Desk):
 
     def _settings(self) -> tuple[Prompt, SamplingParams, int]:
         return self.asks.prompt(), self.params, self.max_new_tokens.value
+
+
+def _dropped(card: ModelCard, texts: int) -> str:
+    """Return what is told of the texts of a model that is no longer there."""
+    if not texts:
+        return ""
+    those = "1 text" if texts == 1 else f"{texts} texts"
+    return f"dropped {those} of {card.name}; Save before a change keeps them"
 
 
 def _session(model: Model | str | Path) -> Session:

@@ -125,7 +125,9 @@ class Panel(Board):
             reasons = idle(self.params, of_these)
         self.picture.value = self.shown.png
         self.caption.value = html.escape(self.shown.caption)
-        self.title.value = html.escape(view.title)
+        is_text = self.tab.value == "Steps" and view.drawn is None
+        title = "the text, as it was written" if is_text else view.title
+        self.title.value = html.escape(title)
         self.controls.show_idle(reasons)
 
     def problems(self) -> list[str]:

@@ -53,8 +53,10 @@ class Picker(widgets.VBox):
         """Show a loaded model's card, and which of those at hand it is."""
         self.card.value = html.escape(summary)
         known = {_same(value): value for _, value in self.checkpoint.options if value}
-        self._set(self.checkpoint, known.get(_same(checkpoint), ""))
-        self._set(self.path, "")
+        # No person has chosen it.
+        self.checkpoint.unobserve(self._chosen, "value")
+        self.checkpoint.value = known.get(_same(checkpoint), "")
+        self.checkpoint.observe(self._chosen, "value")
         self.disable(False)
 
     def show_loading(self, source: str) -> None:
@@ -68,12 +70,6 @@ class Picker(widgets.VBox):
     def disable(self, disabled: bool) -> None:
         """Let no other model be chosen, or let it again."""
         self.checkpoint.disabled = self.path.disabled = disabled
-
-    def _set(self, box: widgets.ValueWidget, value: str) -> None:
-        """Show a value that no person has chosen."""
-        box.unobserve(self._chosen, "value")
-        box.value = value
-        box.observe(self._chosen, "value")
 
     def _chosen(self, change: dict[str, Any]) -> None:
         if source := change["new"].strip():

@@ -32,6 +32,7 @@ class Scorer:
     ) -> None:
         self._home, self._guard, self._on_change = home, guard, on_change
         self._asked: object = None
+        self._is_paused = False
         self._steps: Iterator[Step | None] | None = None
         self.scores: list[Step | None] = []
 
@@ -48,6 +49,10 @@ class Scorer:
             while self._goes_on(self._steps):
                 pass
 
+    def pause(self, paused: bool) -> None:
+        """Score nothing for a while; what was found stays."""
+        self._is_paused = paused
+
     def stop(self) -> None:
         """Forget what was asked and found."""
         self._asked = self._steps = None
@@ -61,6 +66,8 @@ class Scorer:
         """Score a token, and return whether to go on."""
         if steps is not self._steps:  # a newer prompt is scored by now
             return False
+        if self._is_paused:
+            return True
         count = len(self.scores)
         if not self._guard(lambda: self.scores.extend(_next(steps))):
             return False

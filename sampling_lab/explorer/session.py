@@ -200,7 +200,7 @@ class Session:
         if target != "sampling_lab":
             raise ParameterError(
                 f"code for {target} must be of a text that was not forked, and this "
-                f"one was at step {path[-1].index + 1}; choose sampling_lab"
+                f"one was at step {path[-1].index + 1}; choose the notebook cell"
             )
         return forked_code(path, prompt, self.checkpoint)
 

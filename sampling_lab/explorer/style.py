@@ -25,7 +25,7 @@ STYLE = """<style>
 .sampling-lab-caption {
   font-size: 14px; font-variant-numeric: tabular-nums; font-weight: 600;
 }
-.sampling-lab-picture { background: white; border-radius: 6px; }
+.sampling-lab-picture { background: white; border-radius: 6px; margin: 0; }
 [data-jp-theme-light="false"] .sampling-lab-picture {
   filter: invert(0.9) hue-rotate(180deg) saturate(1.25) brightness(1.15);
 }
