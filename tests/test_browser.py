@@ -9,7 +9,6 @@ from tests.browser import (
     IS_FETCHED,
     Panel,
     browser,
-    errors,
     lab,
     open_and_run,
     page,
@@ -22,7 +21,6 @@ from tests.browser import (
 
 __all__ = [
     "browser",
-    "errors",
     "lab",
     "page",
     "pytestmark",

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from tests.browser import (
     browser,
-    errors,
     lab,
     open_and_run,
     page,
@@ -19,7 +18,6 @@ from tests.browser import (
 
 __all__ = [
     "browser",
-    "errors",
     "lab",
     "page",
     "pytestmark",

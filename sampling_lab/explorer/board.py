@@ -67,6 +67,7 @@ class Board(widgets.VBox):
         super().__init__()
         self.home = ClosableHome()
         self.status = line("status")
+        self._shortcuts = Keys()
         self._troubles: dict[str, str] = {}
         self._warnings: tuple[str, ...] = ()
         CELLS.add(self, current_execution())
@@ -90,7 +91,7 @@ class Board(widgets.VBox):
 
     def lay_out(self, *parts: widgets.Widget) -> None:
         """Put widgets one below the other; `status` is to be among or in them."""
-        self.children = [Keys(), widgets.HTML(STYLE), *parts]
+        self.children = [widgets.HTML(STYLE), *parts]
         self.add_class("sampling-lab")
 
     def __repr__(self) -> str:
