@@ -59,6 +59,7 @@ WATCH = """element => {
 
 def opened(page: playwright.Page, lab: str, name: str, code: str) -> Panel:
     """Open a notebook of one cell, run it, and return its panel."""
+    page.set_viewport_size({"width": 1400, "height": 1700})  # all of it on a picture
     write_notebook(page, lab, name, code)
     open_and_run(page, f"{lab}&reset", name)  # without the tabs of another test
     panel = Panel(page)
@@ -113,6 +114,7 @@ def test_every_slider_and_tab_changes_what_is_shown(lab, page, screenshots):
         panel.root.get_by_role("button", name=tab, exact=True).click()
         expect(panel.root.locator("img")).not_to_have_attribute("src", picture)
         expect(panel.part("caption")).not_to_have_text(caption)
+        panel.part("right").evaluate("element => element.style.minHeight = 'auto'")
         panel.part("right").screenshot(path=screenshots / name)
 
     # What cannot matter is greyed and says why; Neutralise turns everything off.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import os
 import re
 import shutil
@@ -274,3 +275,30 @@ def test_a_failing_pip_is_heard(
     monkeypatch.setattr(installer, "COMMAND", [sys.executable, "-c", code])
     assert installer.main() == 3
     assert "ERROR: no such package" in capsys.readouterr().err
+
+
+def linked_files() -> list[tuple[str, str]]:
+    """Return every link in a page or a notebook to a file, with where it stands."""
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("checkpoints/**/*.md")]
+    texts = [(path, path.read_text(encoding="utf-8")) for path in pages]
+    for path in ROOT.glob("notebooks/*.ipynb"):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        prose = [cell for cell in cells if cell["cell_type"] == "markdown"]
+        texts += [(path, "".join(cell["source"])) for cell in prose]
+    return [
+        (str(path.relative_to(ROOT)), target)
+        for path, text in texts
+        for target in re.findall(r"\]\(([^)#\s]+)\)", text)
+        if "://" not in target
+    ]
+
+
+def test_every_link_leads_to_a_file_that_is_there() -> None:
+    links = linked_files()
+    assert len(links) > 20
+    missing = [
+        (page, target)
+        for page, target in links
+        if not (ROOT / page).parent.joinpath(target).exists()
+    ]
+    assert missing == []
