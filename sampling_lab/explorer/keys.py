@@ -8,11 +8,11 @@ import anywidget
 
 
 class Keys(anywidget.AnyWidget):
-    """On every page that it is sent to, plain keys in panels are no shortcuts.
+    """On every page that it is sent to, keys that a panel uses are no shortcuts.
 
     It works without being shown. The arrows then move sliders and Enter presses
-    buttons, in Notebook 7 as in JupyterLab. Keys with Control, Alt or Command,
-    Shift-Enter and Escape stay the notebook's.
+    buttons, in Notebook 7 as in JupyterLab. Other keys, and those with Control, Alt or
+    Command, stay the notebook's, but for plain keys among the tokens.
     """
 
     # As text: anywidget keeps every widget whose page is a file, to watch that file.
