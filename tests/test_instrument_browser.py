@@ -184,15 +184,31 @@ def test_a_person_reads_forks_walks_back_and_runs_the_code(lab, page, screenshot
     )
 
 
+def test_each_run_from_one_prompt_is_shown_whole(lab, page):
+    panel, expect = opened(page, lab, "runs.ipynb", EXPLORER), playwright.expect
+    texts = set()
+    for seed in ("8", "9", "10"):
+        panel.fill("seed", seed)
+        expect(panel.part("title")).to_contain_text("next token after the prompt")
+        panel.button("Generate").click()
+        expect(panel.part("title")).to_contain_text("· drew")
+        expect(panel.button("Generate")).to_be_enabled()
+        shown = "[chip['text'] for chip in explorer.strip.tokens if 'step' in chip]"
+        expected = run_below(page, f"print(*{shown}, sep='|')").strip().split("|")
+        wait_for_chips(panel, expected)
+        assert chips(panel) == expected
+        texts.add(tuple(expected))
+    assert len(texts) == 3
+
+
 def run_below(page: playwright.Page, code: str) -> str:
     """Run code in a new cell at the end of the notebook; return what it printed."""
     cells = page.locator(".jp-Notebook .jp-CodeCell")
     count = cells.count()
     cells.last.locator(".jp-InputPrompt").click()
-    page.keyboard.press("Escape")
-    page.keyboard.press("b")
+    page.locator("[data-command='notebook:insert-cell-below']").first.click()
     playwright.expect(cells).to_have_count(count + 1)
-    page.keyboard.press("Enter")
+    cells.last.locator(".cm-content").click()
     page.keyboard.insert_text(code)
     page.keyboard.press("Control+Enter")
     printed = cells.last.locator(".jp-OutputArea-output pre")

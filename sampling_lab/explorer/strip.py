@@ -88,6 +88,7 @@ class TokenStrip(anywidget.AnyWidget):
     Attributes:
         tokens: what is shown, as `chips` gives it. While tokens stream in, `show`
             sends only the new ones, and observers hear of whole changes only.
+        edition: counts the texts, for the page.
         selected: the index of the selected step; -1 for none.
         measure: what shades the chips, one of `MEASURES`.
         prompt: whether its tokens are "hidden", "shown" or "scored"; who shows the
@@ -108,6 +109,7 @@ class TokenStrip(anywidget.AnyWidget):
     _css = Path(__file__).with_name("strip.css").read_text(encoding="utf-8")
 
     tokens = traitlets.List(traitlets.Dict()).tag(sync=True)
+    edition = traitlets.Int().tag(sync=True)
     selected = traitlets.Int(-1).tag(sync=True)
     measure = traitlets.Enum(MEASURES, MEASURES[0]).tag(sync=True)
     prompt = traitlets.Enum(PROMPTS, PROMPTS[1]).tag(sync=True)
@@ -142,7 +144,11 @@ class TokenStrip(anywidget.AnyWidget):
         if goes_on:
             self._append([_step_chip(model, step) for step in steps[count:]])
         else:
-            self.tokens = chips(model, steps, prompt_ids, scores)
+            # A page hears of tokens only if they differ from those sent whole before:
+            # two texts may begin alike, with other tokens appended meanwhile.
+            with self.hold_sync():
+                self.tokens = chips(model, steps, prompt_ids, scores)
+                self.edition += 1
         self._shown, self._steps = prompt, list(steps)
         if self.selected >= len(steps):
             self.selected = -1
