@@ -128,7 +128,7 @@ class Board(widgets.VBox):
             except Exception as error:
                 trouble = f"{type(error).__name__}: {error}"
         self._troubles[what] = trouble
-        self._warnings = tuple(str(warning.message) for warning in caught)
+        self._warnings = tuple(dict.fromkeys(str(each.message) for each in caught))
         self.show_status()
         return not trouble
 
