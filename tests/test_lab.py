@@ -95,6 +95,15 @@ def test_a_free_port_is_free() -> None:
     lab.check_port(None)
 
 
+def test_make_serves_both() -> None:
+    """As `make lab` and `make app`, after the same preparations."""
+    said = subprocess.run(
+        ["make", "--dry-run", "lab", "app"], cwd=ROOT, capture_output=True, text=True
+    ).stdout
+    assert said.endswith("bin/sampling-lab lab\n.venv/bin/sampling-lab app\n")
+    assert said.count("sampling-lab fetch --optional smollm2") == 1
+
+
 # What is missing
 
 
