@@ -304,6 +304,8 @@ class Panel:
         """Generate, read a step and roll the dice without a mouse; cut no cell."""
         expect, cells = playwright.expect, self.page.locator(".jp-Cell").count()
         self.fill("new tokens", "6")
+        self.button("Reset").press("Enter")
+        expect(self.part("status")).to_have_text("ready")
         self.button("Generate").press("Enter")
         expect(self.part("status")).to_contain_text(re.compile("reached|ended"))
         count = self.token_count()

@@ -75,6 +75,8 @@ def test_a_person_uses_the_explorer_in_notebook_7(notebook7, page, screenshots):
     page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").wait_for()
     run_all_cells(page)
     panel = Panel(page)
+    panel.button("Neutralise").click()
+    expect(panel.part("title")).to_contain_text("next token after the prompt")
     move_a_slider(panel)
     panel.save(screenshots / "notebook7.png")
     panel.fill("seed", "0")
