@@ -109,7 +109,8 @@ class Tokens {
     this.model = model;
     this.all = [...model.get("tokens")];
     this.listeners = new Set();
-    model.on("change:tokens change:edition", () => this.replace());
+    model.on("change:tokens", () => this.replace());
+    model.on("change:edition", () => this.replace());
     model.on("msg:custom", (message) => this.receive(message));
   }
 
