@@ -22,6 +22,9 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 150, 138, 32, 34
 _ROW = 22.5
 """Height of a bar and the gap below it."""
 
+_AXES = 4
+"""Of so many ends of the axis the pixels are kept, some 3 MB each."""
+
 
 class DistributionCanvas:
     """Draw views as PNG, each time only what differs from the one before.
@@ -47,7 +50,8 @@ class DistributionCanvas:
         self.width, self.bars = width, bars
         self._surface = surface or Surface(width, scale)
         self._sheet = Sheet(self._surface)
-        self._axes, self._raw = _Layer(), _Layer()
+        self._axes = [_Layer() for _ in range(_AXES)]  # the latest first
+        self._raw = _Layer()
         self._top: tuple[Any, list[int]] = (None, [])
         self._asked: Tokens = None
         self._texts: Tokens = None
@@ -106,16 +110,25 @@ class DistributionCanvas:
     ) -> None:
         """Bring back the pixels of axes and raw bars, drawn only where they changed."""
         limit = axis_limit(bars)
+        if artists.ax.get_xlim()[1] != limit:
+            artists.ax.set_xlim(0.0, limit)
         key = (artists, limit, [(bar.label, bar.raw, bar.chosen) for bar in bars])
         if self._raw.restore(pixels, key):
             return
-        if not self._axes.restore(pixels, (artists, limit)):
-            artists.ax.set_xlim(0.0, limit)
-            self._sheet.draw(pixels)
-            self._axes.keep(pixels, (artists, limit))
+        self._restore_axes(pixels, (artists, limit))
         artists.show_raw(bars)
         _draw(artists.raw_artists, pixels)
         self._raw.keep(pixels, key)
+
+    def _restore_axes(self, pixels: Pixels, key: object) -> None:
+        """Bring back the pixels of axes: a slider goes to and fro between a few."""
+        known = next((each for each in self._axes if each.restore(pixels, key)), None)
+        if known is None:
+            known = self._axes[-1]
+            self._sheet.draw(pixels)
+            known.keep(pixels, key)
+        self._axes.remove(known)
+        self._axes.insert(0, known)
 
 
 class _Layer:

@@ -187,6 +187,8 @@ class Controls(widgets.VBox):
 
     def _is_set(self, name: str) -> bool:
         """Return whether a preset is what is in force."""
+        if self.presets[name].get("temperature", 1.0) != self.params.temperature:
+            return False  # as most are, and a slider asks for each of them
         try:
             return apply_preset(self.params, self.presets[name]) == self.params
         except ParameterError:  # an author's slip; choosing the preset tells of it
