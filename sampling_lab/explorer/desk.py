@@ -101,8 +101,10 @@ class Desk(Panel):
         super().redraw()
 
     def _show_text(self) -> None:
-        branch, steps = self.branch, self.session.steps
-        ids = self._ids_shown()
+        # Of a run under way each asking makes it anew, its whole text decoded.
+        branch, generation = self.branch, self.generation
+        steps = generation.all_steps if generation else ()
+        ids = self._ids_shown(generation)
         if self.strip.prompt != "scored":
             self.scorer.stop()
         elif not self.player.is_playing:  # two prefixes would push out each other
@@ -119,10 +121,10 @@ class Desk(Panel):
         else:
             self.hint.value = "Select a token to see its step, and take another there."
 
-    def _ids_shown(self) -> tuple[int, ...]:
+    def _ids_shown(self, generation: Generation | None) -> tuple[int, ...]:
         """Return the prompt's tokens: those of the text, or of the next run."""
-        if self.generation is not None:
-            return self.generation.prompt_ids
+        if generation is not None:
+            return generation.prompt_ids
         return tuple(self.model.prompt_ids(self.asks.prompt()))
 
     def paragraphs(self) -> list[Words]:

@@ -254,7 +254,6 @@ class Explorer(Desk):
         else:
             self.player.clear()  # a text from a file has ended
         self.strip.selected = -1
-        self.session.follows, self.session.asks_what_if = True, False
         self._forget()
         self._played()
 

@@ -11,7 +11,6 @@ from typing import Any
 import ipywidgets as widgets
 
 from ..params import SamplingParams
-from ..threads import one_thread
 from ..words import idle
 from .board import Board, group, line
 from .controls import Controls
@@ -118,11 +117,10 @@ class Panel(Board):
     def redraw(self) -> None:
         """Draw what there is to see, at once."""
         view = self.view()
-        with one_thread():
-            self.shown = self.pictures.draw(self.tab.value, view)
-            # Of other settings than these the ledger says nothing.
-            of_these = view.ledger if view.params == self.params else None
-            reasons = idle(self.params, of_these)
+        self.shown = self.pictures.draw(self.tab.value, view)
+        # Of other settings than these the ledger says nothing.
+        of_these = view.ledger if view.params == self.params else None
+        reasons = idle(self.params, of_these)
         self.picture.value = self.shown.png
         self.caption.value = html.escape(self.shown.caption)
         is_text = self.tab.value == "Steps" and view.drawn is None

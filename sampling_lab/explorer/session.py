@@ -118,12 +118,13 @@ class Session:
             params: the settings there are now.
             selected: the index of a step; -1 for none.
         """
-        steps = self.steps
+        generation = self.generation
+        steps = generation.all_steps if generation else ()
         if 0 <= selected < len(steps):
             now = params if self.asks_what_if else None
-            return step_view(self.model, self.generation, steps[selected], now)
+            return step_view(self.model, generation, steps[selected], now)
         if self.follows and steps:
-            return step_view(self.model, self.generation, steps[-1])
+            return step_view(self.model, generation, steps[-1])
         ids = tuple(self.model.prompt_ids(prompt))
         history = History(ids, len(ids))
         ledger = params.chain(*history).ledger(self.model.logits(ids))
