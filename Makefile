@@ -50,7 +50,7 @@ lint: setup
 
 # The pictures in the notebooks and the README, taken anew in a real browser.
 screenshots: setup fetch
-	@SAMPLING_LAB_SCREENSHOTS=notebooks/images $(BIN)/pytest tests/test_*browser.py
+	@SAMPLING_LAB_SCREENSHOTS=notebooks/images $(BIN)/pytest tests/*/test_*browser.py
 
 bench: setup fetch
 	@$(BIN)/python -m tests.bench

@@ -8,44 +8,62 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .chain import Chain as Chain
-    from .chain import Ledger as Ledger
-    from .engines import compare_dialects as compare_dialects
-    from .engines import run_dialects as run_dialects
-    from .generation import fork as fork
-    from .generation import generate as generate
-    from .generation import stream as stream
-    from .grid import Grid as Grid
+    from .generation.compare_dialects import compare_dialects as compare_dialects
+    from .generation.compare_dialects import run_dialects as run_dialects
+    from .generation.grid import Grid as Grid
+    from .generation.loop import fork as fork
+    from .generation.loop import generate as generate
+    from .generation.loop import stream as stream
+    from .generation.results import Generation as Generation
+    from .generation.results import Step as Step
+    from .generation.scoring import score as score
     from .models import load as load
-    from .params import SamplingParams as SamplingParams
-    from .results import Generation as Generation
-    from .results import Step as Step
-    from .scoring import score as score
-    from .stages import MinP as MinP
-    from .stages import Temperature as Temperature
-    from .stages import TopK as TopK
-    from .stages import TopP as TopP
+    from .sampling.chain import Chain as Chain
+    from .sampling.ledger import Ledger as Ledger
+    from .sampling.params import SamplingParams as SamplingParams
+    from .sampling.penalties import Ban as Ban
+    from .sampling.penalties import FrequencyPenalty as FrequencyPenalty
+    from .sampling.penalties import LogitBias as LogitBias
+    from .sampling.penalties import NoRepeatNGram as NoRepeatNGram
+    from .sampling.penalties import PresencePenalty as PresencePenalty
+    from .sampling.penalties import RepetitionPenalty as RepetitionPenalty
+    from .sampling.stage import Temperature as Temperature
+    from .sampling.truncation import XTC as XTC
+    from .sampling.truncation import MinP as MinP
+    from .sampling.truncation import TopK as TopK
+    from .sampling.truncation import TopNSigma as TopNSigma
+    from .sampling.truncation import TopP as TopP
+    from .sampling.truncation import TypicalP as TypicalP
 
 __version__ = "0.1.0"
 
 _MODULES = {
-    "Chain": "chain",
-    "Generation": "results",
-    "Grid": "grid",
-    "Ledger": "chain",
-    "MinP": "stages",
-    "SamplingParams": "params",
-    "Step": "results",
-    "Temperature": "stages",
-    "TopK": "stages",
-    "TopP": "stages",
-    "compare_dialects": "engines",
-    "fork": "generation",
-    "generate": "generation",
+    "Ban": "sampling.penalties",
+    "Chain": "sampling.chain",
+    "FrequencyPenalty": "sampling.penalties",
+    "Generation": "generation.results",
+    "Grid": "generation.grid",
+    "Ledger": "sampling.ledger",
+    "LogitBias": "sampling.penalties",
+    "MinP": "sampling.truncation",
+    "NoRepeatNGram": "sampling.penalties",
+    "PresencePenalty": "sampling.penalties",
+    "RepetitionPenalty": "sampling.penalties",
+    "SamplingParams": "sampling.params",
+    "Step": "generation.results",
+    "Temperature": "sampling.stage",
+    "TopK": "sampling.truncation",
+    "TopNSigma": "sampling.truncation",
+    "TopP": "sampling.truncation",
+    "TypicalP": "sampling.truncation",
+    "XTC": "sampling.truncation",
+    "compare_dialects": "generation.compare_dialects",
+    "fork": "generation.loop",
+    "generate": "generation.loop",
     "load": "models",
-    "run_dialects": "engines",
-    "score": "scoring",
-    "stream": "generation",
+    "run_dialects": "generation.compare_dialects",
+    "score": "generation.scoring",
+    "stream": "generation.loop",
 }
 
 __all__ = ["__version__", *_MODULES]

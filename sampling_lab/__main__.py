@@ -1,5 +1,5 @@
 """Run the command line as `python -m sampling_lab`."""
 
-from .cli import main
+from .cli.main import main
 
 raise SystemExit(main())

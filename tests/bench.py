@@ -17,12 +17,11 @@ from pathlib import Path
 import torch
 
 from sampling_lab import SamplingParams, generate, load
-from sampling_lab.explorer.tabs import TABS
+from sampling_lab.explorer.pictures.tabs import TABS
 from sampling_lab.models.base import Model
 from tests import bench_browser, bench_chain, bench_explorer
-from tests.xslm_reference import Reference
-
-ROOT = Path(__file__).resolve().parent.parent
+from tests.helpers import ROOT
+from tests.models.xslm_reference import Reference
 
 SMOLLM2 = ROOT / "checkpoints" / "smollm2-135m-instruct"
 XSLM = ROOT / "checkpoints" / "xslm" / "model.json"

@@ -11,7 +11,8 @@ from typing import Any
 
 from jupyter_client.manager import KernelManager
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.helpers import ROOT
+
 SECONDS = 300
 
 _SET_UP = """

@@ -7,10 +7,10 @@ import time
 from collections.abc import Callable, Iterator
 
 from sampling_lab import SamplingParams, generate
-from sampling_lab.explorer.tabs import TABS, Pictures
-from sampling_lab.explorer.view import View, step_view
+from sampling_lab.explorer.pictures.step_view import View, step_view
+from sampling_lab.explorer.pictures.tabs import TABS, Pictures
+from sampling_lab.generation.results import Generation
 from sampling_lab.models.base import Model
-from sampling_lab.results import Generation
 
 PROMPT = "The sky is"
 PARAMS = SamplingParams(temperature=0.8, top_k=50, top_p=0.9, seed=7)

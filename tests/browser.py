@@ -22,11 +22,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from sampling_lab.lab import free_port
+from sampling_lab.cli.lab import free_port
+from tests.helpers import ROOT
 
 playwright = pytest.importorskip("playwright.sync_api")
 
-ROOT = Path(__file__).resolve().parent.parent
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 BROWSER = next(filter(None, map(shutil.which, BROWSERS)), None)
 ARGUMENTS = [

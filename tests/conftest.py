@@ -8,6 +8,8 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from tests.helpers import ROOT
+
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["MPLBACKEND"] = "Agg"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
@@ -20,4 +22,4 @@ hypothesis.settings.load_profile("lab")
 @pytest.fixture(scope="session")
 def root() -> Path:
     """Return the project's root, where `checkpoints` and `notebooks` are."""
-    return Path(__file__).parents[1]
+    return ROOT

@@ -23,8 +23,8 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 import sampling_lab
+from tests.helpers import ROOT
 
-ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
 

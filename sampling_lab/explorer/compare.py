@@ -12,17 +12,17 @@ from typing import Any
 import ipywidgets as widgets
 
 from ..errors import ParameterError
-from ..grid import Cell, Grid
+from ..generation.grid import Cell, Grid
 from ..models import load
 from ..models.base import Model
-from ..params import SamplingParams
-from ..typed import parse_lines, parse_seeds, setting_words
-from .board import Board, button, group, line
-from .compare_html import STYLE, answer_names, answers_html, table_html
-from .dial import label
-from .inputs import count_box, example_prompt, prompt_box, typed_prompt
-from .pacing import Pacer
-from .player import Player
+from ..sampling.params import SamplingParams
+from ..sampling.settings_text import parse_lines, parse_seeds, setting_words
+from .controls.prompt import count_box, example_prompt, prompt_box, typed_prompt
+from .controls.slider_with_box import label
+from .panel.event_loop import Pacer
+from .panel.lab_widget import Board, button, group, line
+from .panel.player import Player
+from .pictures.compare_html import STYLE, answer_names, answers_html, table_html
 
 SETTINGS = (SamplingParams(temperature=0), SamplingParams(temperature=0.9, top_p=0.9))
 """The settings to begin with, where none are given."""

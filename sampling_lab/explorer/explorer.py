@@ -7,23 +7,23 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .. import strict_json
-from ..branches import Tree
-from ..generation import Run
+from ..generation import saved_json
+from ..generation.branches import Tree
+from ..generation.loop import Run
+from ..generation.results import Generation
 from ..models import load
 from ..models.base import Model, ModelCard, Prompt
-from ..params import SamplingParams
-from ..presets import carry_over, presets
-from ..results import Generation
-from ..threads import one_thread
-from .desk import Desk
-from .export import save_files
-from .inputs import PromptBox, count_box
-from .panel import BETWEEN_PICTURES
-from .player import Player
-from .scorer import Scorer
+from ..sampling.one_thread import one_thread
+from ..sampling.params import SamplingParams
+from .controls.export import save_files
+from .controls.prompt import PromptBox, count_box
+from .controls.token_strip import TokenStrip
+from .explorer_widgets import Desk
+from .panel.player import Player
+from .panel.prompt_scorer import Scorer
+from .pictures.picture_panel import BETWEEN_PICTURES
+from .presets import carry_over, presets
 from .session import Session
-from .strip import TokenStrip
 
 BETWEEN_STREAMED = 0.1
 """Seconds between pictures of a stream; more would hold the tokens up."""
@@ -258,7 +258,7 @@ class Explorer(Desk):
         self._played()
 
     def _adopt(self, content: bytes, name: str) -> None:
-        self.session.adopt(Tree.from_dict(strict_json.parse(content, name)))
+        self.session.adopt(Tree.from_dict(saved_json.parse(content, name)))
 
     def _save(self) -> None:
         trace = self.branches.to_dict() if len(self.branches) else None

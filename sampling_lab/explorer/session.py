@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..as_code import as_code
-from ..as_code.forked import forked_code, shown_tokens
-from ..branches import Tree
+from ..counterfactuals import History, what_would_it_take
 from ..errors import ParameterError, PromptError
-from ..generation import Run, stream
-from ..luck import History, what_would_it_take
+from ..generation.branches import Tree
+from ..generation.loop import Run, stream
+from ..generation.results import Generation, Step
 from ..models.base import Model, Prompt
-from ..params import SamplingParams
-from ..results import Generation, Step
-from .view import View, first_view, step_view
+from ..sampling.params import SamplingParams
+from ..snippets import as_code
+from ..snippets.forked import forked_code, shown_tokens
+from .pictures.step_view import View, first_view, step_view
 
 
 class Session:

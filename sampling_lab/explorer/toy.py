@@ -12,15 +12,15 @@ import ipywidgets as widgets
 import torch
 from torch import Tensor
 
-from ..dialects import DEFAULT_DIALECT
-from ..draws import Draw
 from ..errors import ParameterError
-from ..params import SamplingParams
+from ..sampling.dialects import DEFAULT_DIALECT
+from ..sampling.draws import Draw
+from ..sampling.params import SamplingParams
 from ..text import visible
-from .board import button, group, line
-from .panel import Panel
-from .tabs import TABS
-from .view import View, first_view
+from .panel.lab_widget import button, group, line
+from .pictures.picture_panel import Panel
+from .pictures.step_view import View, first_view
+from .pictures.tabs import TABS
 
 WORDS = {"warm": 2.0, "hot": 1.0, "blue": 0.2, "run": -1.0}
 """The words to begin with, where none are given."""

@@ -15,8 +15,8 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from ..errors import ParameterError, PromptError
-from ..threads import one_thread
+from ..errors import PromptError
+from ..sampling.one_thread import one_thread
 
 Message = Mapping[str, str]
 """One chat turn: ``{"role": "system" | "user" | "assistant", "content": text}``."""
@@ -368,11 +368,3 @@ def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
     if a[:length] == b[:length]:
         return length
     return next(n for n in range(length) if a[n] != b[n])
-
-
-def whole_number(name: str, value: Any, minimum: int = 1) -> int:
-    """Return `value` as an int >= `minimum`; bools, floats and strings are refused."""
-    good = isinstance(value, Integral) and not isinstance(value, bool)
-    if not good or value < minimum:
-        raise ParameterError(f"{name} must be an integer >= {minimum}, got {value!r}")
-    return int(value)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ..errors import FetchError, ParameterError
-from . import gguf_file
+from .huggingface import gguf as gguf_file
 
 FETCHABLE = {
     "smollm2": "SmolLM2-135M-Instruct, 93 MB to download, 640 MB on disk, Apache-2.0",
@@ -52,7 +52,7 @@ def fetch(
         known = ", ".join(FETCHABLE)
         raise ParameterError(f"fetch knows {known}, got {name!r}")
     if name == "r50k_base":
-        from . import r50k
+        from .scratch_llm import tokenizer as r50k
 
         return r50k.fetch(progress=progress)
     return _fetch_smollm2(Path(into) / SMOLLM2_DIRECTORY.name, progress)

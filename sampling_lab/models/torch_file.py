@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.torch_version import TorchVersion
 
 from ..errors import CheckpointError
-from .pickle_names import first_refused
+from .pickle_imports import first_refused
 
 _PREFIXES = ("module.", "_orig_mod.", "transformer.")
 _STORAGE = re.compile(r"[^/]+/data/\d+")  # a tensor's bytes: never unpickled

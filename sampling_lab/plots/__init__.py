@@ -4,33 +4,33 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .bars import caption as caption
-    from .bars import distribution_table as distribution_table
     from .dialects import dialects_table as dialects_table
     from .dialects import distance_table as distance_table
     from .dialects import plot_dialect_distance as plot_dialect_distance
     from .dialects import plot_dialects as plot_dialects
     from .distribution import plot_distribution as plot_distribution
+    from .distribution_rows import caption as caption
+    from .distribution_rows import distribution_table as distribution_table
+    from .frequencies import plot_theory as plot_theory
     from .race import plot_race as plot_race
-    from .stage_columns import stages_table as stages_table
     from .stages import plot_stages as plot_stages
+    from .stages_rows import stages_table as stages_table
     from .staircase import plot_staircase as plot_staircase
     from .staircase import staircase_table as staircase_table
-    from .step_rows import steps_table as steps_table
     from .steps import plot_steps as plot_steps
+    from .steps_rows import steps_table as steps_table
     from .sweep import plot_temperature_sweep as plot_temperature_sweep
     from .sweep import sweep_table as sweep_table
     from .temperature_map import plot_race_lines as plot_race_lines
     from .temperature_map import plot_seed_grid as plot_seed_grid
     from .temperature_map import plot_temperature_map as plot_temperature_map
-    from .theory import plot_theory as plot_theory
     from .wheel import plot_wheel as plot_wheel
 
 _MODULES = {
-    "caption": "bars",
+    "caption": "distribution_rows",
     "dialects_table": "dialects",
     "distance_table": "dialects",
-    "distribution_table": "bars",
+    "distribution_table": "distribution_rows",
     "plot_dialect_distance": "dialects",
     "plot_dialects": "dialects",
     "plot_distribution": "distribution",
@@ -42,11 +42,11 @@ _MODULES = {
     "plot_steps": "steps",
     "plot_temperature_map": "temperature_map",
     "plot_temperature_sweep": "sweep",
-    "plot_theory": "theory",
+    "plot_theory": "frequencies",
     "plot_wheel": "wheel",
-    "stages_table": "stage_columns",
+    "stages_table": "stages_rows",
     "staircase_table": "staircase",
-    "steps_table": "step_rows",
+    "steps_table": "steps_rows",
     "sweep_table": "sweep",
 }
 

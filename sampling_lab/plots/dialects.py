@@ -9,11 +9,11 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, to_hex
 from torch import Tensor
 
-from ..dialects import DIALECTS
-from ..engines import Comparison, compare_dialects
-from ..params import SamplingParams
-from ._labels import Tokens, token_label
-from ._style import (
+from ..generation.compare_dialects import Comparison, compare_dialects
+from ..sampling.dialects import DIALECTS
+from ..sampling.params import SamplingParams
+from .drawing.labels import Tokens, token_label
+from .drawing.style import (
     FAINT,
     FINAL,
     FONT_SIZE,
@@ -24,7 +24,7 @@ from ._style import (
     quiet_frame,
     stage_hatch,
 )
-from ._text import ink_on, name_ticks, write
+from .drawing.text import ink_on, name_ticks, write
 
 TEMPERATURES = tuple(step / 20 for step in range(2, 61))
 """0.1 to 3 in steps of 0.05."""

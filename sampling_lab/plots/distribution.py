@@ -12,10 +12,10 @@ from matplotlib.collections import PolyCollection
 from matplotlib.patches import Patch, PathPatch
 from matplotlib.path import Path
 
-from ..chain import Ledger
-from ._columns import TextColumn
-from ._labels import Tokens, shorten
-from ._style import (
+from ..sampling.ledger import Ledger
+from .distribution_rows import Bar, axis_limit, caption, distribution_table
+from .drawing.labels import Tokens, shorten
+from .drawing.style import (
     CHOSEN,
     FAINT,
     FINAL,
@@ -27,7 +27,7 @@ from ._style import (
     quiet_frame,
     stage_hatch,
 )
-from .bars import Bar, axis_limit, caption, distribution_table
+from .drawing.text_labels import TextColumn
 
 _HALF = 0.38
 """Half the height of a bar, where bars are 1 apart."""

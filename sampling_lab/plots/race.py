@@ -7,13 +7,22 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from torch import Tensor
 
-from ..luck import Luck, RaceRow, race_rows
-from ._columns import Note, Notes, TextColumn, number
-from ._labels import Tokens, token_label
-from ._marks import decade_marks
-from ._shapes import Boxes, Marks
-from ._style import CHOSEN, FAINT, FINAL, FONT_SIZE, INK, PAPER, new_axes, quiet_frame
-from ._text import points_wide
+from ..counterfactuals import Luck, RaceRow, race_rows
+from .drawing.labels import Tokens, token_label
+from .drawing.shapes import Boxes, Marks
+from .drawing.style import (
+    CHOSEN,
+    FAINT,
+    FINAL,
+    FONT_SIZE,
+    INK,
+    PAPER,
+    new_axes,
+    quiet_frame,
+)
+from .drawing.text import points_wide
+from .drawing.text_labels import Note, Notes, TextColumn, number
+from .drawing.ticks import decade_marks
 
 _COLUMNS = {"p": 54.0, "q": 116.0, "p / q": 180.0}
 """Where the columns of numbers end, in points right of the axes."""

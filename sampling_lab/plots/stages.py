@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..chain import Ledger
 from ..errors import ParameterError
-from ._columns import Note, Notes, TextColumn, fitted, number, text_width
-from ._labels import Tokens, shorten, token_label
-from ._shapes import Box, Region
-from ._style import (
+from ..sampling.ledger import Ledger
+from .drawing.labels import Tokens, shorten, token_label
+from .drawing.shapes import Box, Region
+from .drawing.style import (
     CHOSEN,
     FAINT,
     FINAL,
@@ -22,8 +21,9 @@ from ._style import (
     quiet_frame,
     stage_hatch,
 )
-from ._text import points_wide
-from .stage_columns import KEPT, StageColumn, removed_by, stages_table
+from .drawing.text import points_wide
+from .drawing.text_labels import Note, Notes, TextColumn, fitted, number, text_width
+from .stages_rows import KEPT, StageColumn, removed_by, stages_table
 
 _HALF = 0.36
 """Half the height of a bar, where bars are 1 apart."""

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 from torch import Tensor
 
-from ..chain import Chain
-from ..stages import TopP
-from ._labels import Tokens, token_label
-from ._style import (
+from ..sampling.chain import Chain
+from ..sampling.truncation import TopP
+from .drawing.labels import Tokens, token_label
+from .drawing.style import (
     CHOSEN,
     FINAL,
     FONT_SIZE,
@@ -21,7 +21,7 @@ from ._style import (
     quiet_frame,
     stage_hatch,
 )
-from ._text import name_ticks, write
+from .drawing.text import name_ticks, write
 
 _BEHIND = {"facecolor": PAPER, "edgecolor": "none", "pad": 0.8}
 """Paper behind a number, so that no line strikes it through."""

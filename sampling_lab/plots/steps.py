@@ -11,22 +11,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from ..errors import ParameterError
-from ..results import Step
-from ._columns import Note, Notes, text_width
-from ._labels import shorten
-from ._marks import decade_marks, even_marks, step_marks
-from ._shapes import Box, Marks, Region
-from ._style import (
-    CHOSEN,
-    FINAL,
-    GRID,
-    INK,
-    PAPER,
-    SERIES,
-    quiet_frame,
-)
-from ._text import points_wide
-from .step_rows import StepRow, steps_table
+from ..generation.results import Step
+from .drawing.labels import shorten
+from .drawing.shapes import Box, Marks, Region
+from .drawing.style import CHOSEN, FINAL, GRID, INK, PAPER, SERIES, quiet_frame
+from .drawing.text import points_wide
+from .drawing.text_labels import Note, Notes, text_width
+from .drawing.ticks import decade_marks, even_marks, step_marks
+from .steps_rows import StepRow, steps_table
 
 GIVEN = SERIES[1]
 """A token that a person chose; its diamond tells it apart in greyscale."""

@@ -10,11 +10,19 @@ import torch
 from matplotlib.axes import Axes
 from torch import Tensor
 
-from ..chain import Chain
-from ..params import SamplingParams
-from ._columns import TextColumn
-from ._labels import Tokens, token_label
-from ._style import DASHES, FAINT, FONT_SIZE, INK, SERIES, new_axes, quiet_frame
+from ..sampling.chain import Chain
+from ..sampling.params import SamplingParams
+from .drawing.labels import Tokens, token_label
+from .drawing.style import (
+    DASHES,
+    FAINT,
+    FONT_SIZE,
+    INK,
+    SERIES,
+    new_axes,
+    quiet_frame,
+)
+from .drawing.text_labels import TextColumn
 
 TEMPERATURES = tuple(step / 20 for step in range(1, 61))
 """0.05 to 3 in steps of 0.05."""

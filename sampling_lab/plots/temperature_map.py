@@ -10,12 +10,28 @@ import numpy as np
 from matplotlib.axes import Axes
 from torch import Tensor
 
-from ..luck import Luck, SeedGrid, Segment, TemperatureMap
-from ._columns import Note, Notes, fitted
-from ._labels import Tokens, token_label
-from ._shapes import Boxes, Marks
-from ._style import DASHES, FONT_SIZE, GRID, INK, PAPER, SERIES, new_axes, quiet_frame
-from ._text import LEAST_ROOM, ink_on, name_ticks, points_high, points_wide, write
+from ..counterfactuals import Luck, SeedGrid, Segment, TemperatureMap
+from .drawing.labels import Tokens, token_label
+from .drawing.shapes import Boxes, Marks
+from .drawing.style import (
+    DASHES,
+    FONT_SIZE,
+    GRID,
+    INK,
+    PAPER,
+    SERIES,
+    new_axes,
+    quiet_frame,
+)
+from .drawing.text import (
+    LEAST_ROOM,
+    ink_on,
+    name_ticks,
+    points_high,
+    points_wide,
+    write,
+)
+from .drawing.text_labels import Note, Notes, fitted
 
 FILLS = (
     "#0072b2",

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from matplotlib.axes import Axes
 from torch import Tensor
 
-from ..draws import Drawn
-from ..luck import Slice, wheel_slices
-from ._columns import Note, Notes, fitted, text_width
-from ._labels import Tokens, token_label
-from ._shapes import Boxes, Marks
-from ._style import CHOSEN, FINAL, GRID, INK, PAPER, new_axes, quiet_frame
-from ._text import LEAST_ROOM, ink_on, points_high, points_wide
-from .bars import REST
+from ..counterfactuals import Slice, wheel_slices
+from ..sampling.draws import Drawn
+from .distribution_rows import REST
+from .drawing.labels import Tokens, token_label
+from .drawing.shapes import Boxes, Marks
+from .drawing.style import CHOSEN, FINAL, GRID, INK, PAPER, new_axes, quiet_frame
+from .drawing.text import LEAST_ROOM, ink_on, points_high, points_wide
+from .drawing.text_labels import Note, Notes, fitted, text_width
 
 _LIGHT = "#bcd9ea"
 

@@ -1,0 +1,1 @@
+"""The command line: one command is one library call."""

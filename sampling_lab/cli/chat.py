@@ -1,0 +1,59 @@
+"""`sampling-lab chat`: its options, and what it does with them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from ..sampling.settings_text import number
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `sampling-lab chat`."""
+    add = parser.add_argument
+    add(
+        *("--checkpoint", "--ckpt"),
+        required=True,
+        metavar="PATH",
+        help="a file, directory or name",
+    )
+    add("--prompt", metavar="TEXT", help="say this, print the reply, and leave")
+    add("--system", metavar="TEXT", help="the system message")
+    add("--raw", action="store_true", help="continue text, without a chat template")
+    add("--single-turn", action="store_true", help="forget each turn at once")
+    add("--greedy", action="store_true", help="the same as --temperature 0")
+    add("--temperature", type=number, default=1.0, metavar="T", help=">= 0; default 1")
+    add("--top-k", type=number, metavar="K", help="keep the K highest; 0 is off")
+    add("--top-p", type=number, metavar="P", help="keep the nucleus of this mass")
+    add("--min-p", type=number, metavar="P", help="keep P times as likely as the best")
+    add("--seed", type=number, metavar="N", help="default: a fresh one for each reply")
+    add("--max-new-tokens", type=number, metavar="N", help="default: the format's own")
+    add("--device", default="auto", help="auto (the default), cpu, cuda, ...")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Answer once with `--prompt`, otherwise talk until the person leaves."""
+    from ..generation.conversation import Conversation
+    from ..models import load
+    from ..sampling.params import SamplingParams
+    from ..sampling.validation import whole_number
+    from .repl import Repl
+    from .terminal import Screen
+
+    names = ("temperature", "top_k", "top_p", "min_p", "seed")
+    params = SamplingParams(**{name: getattr(args, name) for name in names})
+    if args.greedy:
+        params = params.replace(temperature=0)
+    if args.max_new_tokens is not None:
+        whole_number("max_new_tokens", args.max_new_tokens)
+    conversation = Conversation(
+        load(args.checkpoint, device=args.device),
+        system=args.system,
+        raw=args.raw,
+        remembers=not args.single_turn,
+        params=params,
+        max_new_tokens=args.max_new_tokens,
+    )
+    source = sys.stdin if args.prompt is None else None
+    repl = Repl(conversation, Screen(source, sys.stdout, sys.stderr))
+    return repl.run() if args.prompt is None else repl.once(args.prompt)

@@ -1,0 +1,224 @@
+"""What the commands do; `sampling_lab.cli` reads their arguments."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from argparse import Namespace
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ..errors import FetchError, ParameterError
+from ..text import terminal
+from .terminal import INTERRUPTED, say
+
+if TYPE_CHECKING:
+    from ..generation.loop import Generation, Run
+    from ..models.base import Model, ModelCard
+    from ..sampling.params import SamplingParams
+
+
+_DTYPES = {"fp32": "float32", "bf16": "bfloat16"}
+
+
+def generate(args: Namespace) -> int:
+    """Generate once and print JSON, or text for people."""
+    from ..generation.loop import generate, stream
+    from ..sampling.validation import whole_number
+
+    requested = _requested(args)
+    is_greedy = getattr(args, "mode", None) == "greedy"
+    params = requested.replace(temperature=0) if is_greedy else requested
+    prompt = _prompt(args)
+    options = _given(args, "max_new_tokens", "stop")
+    if "eos_id" in args:
+        options["stop_token_ids"] = [args.eos_id]
+    if "steps" in args:
+        whole_number("--steps", args.steps)
+    model = _load(args)
+    if "stream" in args:
+        generation = _write_stream(stream(model, prompt, params, **options))
+    else:
+        generation = generate(model, prompt, params, **options)
+        if "text" in args:
+            sys.stdout.write(f"{terminal(generation.text)}\n")
+    if "stream" in args or "text" in args:
+        _write_notes(generation)
+    else:
+        write_json(_document(args, requested, generation, model.card))
+    return INTERRUPTED if generation.finish_reason == "cancelled" else 0
+
+
+def parse_token_ids(text: str) -> list[int]:
+    """Return the integers between commas or spaces; which may be, the model knows.
+
+    Raises:
+        ValueError: anything else than integers.
+    """
+    words = re.split(r"\s*,\s*|\s+", text.strip()) if text.strip() else []
+    if not all(re.fullmatch(r"[+-]?[0-9]{1,20}", word) for word in words):
+        raise ValueError(f"must be comma-separated integers, got {text!r}")
+    return [int(word) for word in words]
+
+
+def _prompt(args: Namespace) -> str | list[int]:
+    if "prompt" in args:
+        return args.prompt
+    try:
+        return parse_token_ids(args.token_ids)
+    except ValueError as error:
+        raise ParameterError(f"--token-ids {error}") from None
+
+
+def _given(args: Namespace, *names: str) -> dict[str, Any]:
+    """Return those of the options that were given."""
+    return {name: getattr(args, name) for name in names if name in args}
+
+
+def _requested(args: Namespace) -> SamplingParams:
+    from ..sampling.params import SamplingParams
+
+    return SamplingParams(**_given(args, *SamplingParams.__dataclass_fields__))
+
+
+def _load(args: Namespace) -> Model:
+    from ..models import load
+
+    options = _given(
+        args, "device", "tokenizer", "revision", "local_files_only", "backend"
+    )
+    if "precision" in args:
+        options["dtype"] = _DTYPES[args.precision]
+    return load(args.checkpoint, **options)
+
+
+def _write_stream(run: Run) -> Generation:
+    """Write the text as it comes; an interrupt keeps what there is."""
+    try:
+        for step in run:
+            sys.stdout.write(terminal(step.text))
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        pass
+    sys.stdout.write("\n")
+    return run.generation
+
+
+def _write_notes(generation: Generation) -> None:
+    for note in generation.notes:
+        say("note", note)
+
+
+def _document(
+    args: Namespace, requested: SamplingParams, generation: Generation, card: ModelCard
+) -> dict[str, Any]:
+    """Return a generation as the JSON document of `sampling-lab generate`."""
+    asked = {"mode": "sample", "max_new_tokens": None, "stop": [], "eos_id": None}
+    effective = {
+        **generation.params.effective(card.vocab_size),
+        "mode": "greedy" if generation.params.is_greedy else "sample",
+        "max_new_tokens": generation.max_new_tokens,
+        "stop": generation.stop,
+        "stop_token_ids": generation.stop_token_ids,
+    }
+    document = {
+        "checkpoint": card.to_dict(),
+        "device": card.device,
+        "precision": card.dtype,
+        "dialect": generation.params.dialect,
+        "parameters": {
+            "requested": {**requested.to_dict(), **asked, **_given(args, *asked)},
+            "effective": effective,
+        },
+        "seed": effective["seed"],
+        "prompt_token_ids": generation.prompt_ids,
+        "generated_token_ids": generation.token_ids,
+        "finish_reason": generation.finish_reason,
+        "generated_text": generation.text,
+        "notes": generation.notes,
+    }
+    if "steps" in args:
+        document["steps"] = _steps(generation, args.steps)
+    return document
+
+
+def _steps(generation: Generation, count: int) -> list[dict[str, Any]]:
+    """Return every step, a stop token's too, with its most likely tokens."""
+    last = [generation.stop_step] if generation.stop_step else []
+    return [
+        {**step.to_dict(), "candidates": step.ledger().table(count)}
+        for step in [*generation.steps, *last]
+    ]
+
+
+def write_json(document: dict[str, Any]) -> None:
+    """Write one strict JSON document: UTF-8 where the terminal can show it."""
+    text = _to_json(document, ensure_ascii=False)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        text = _to_json(document, ensure_ascii=True)
+    sys.stdout.write(f"{text}\n")
+
+
+def _to_json(document: dict[str, Any], *, ensure_ascii: bool) -> str:
+    text = json.dumps(document, indent=2, ensure_ascii=ensure_ascii, allow_nan=False)
+    # A list of numbers on one line; strings hold no bare line feed, so none is touched.
+    return re.sub(r"\[\n[-+.0-9e,\s]+\]", _on_one_line, text)
+
+
+def _on_one_line(numbers: re.Match[str]) -> str:
+    return f"[{' '.join(numbers[0][1:-1].split())}]"
+
+
+def info(args: Namespace) -> int:
+    """Print a checkpoint's card, for people or as JSON."""
+    from ..models import load
+
+    card = load(args.checkpoint).card
+    if args.json:
+        write_json(card.to_dict())
+    else:
+        lines = [card.name, *(f"  {name:<19}{value}" for name, value in _rows(card))]
+        sys.stdout.write(terminal("\n".join(lines)) + "\n")
+    return 0
+
+
+def _rows(card: ModelCard) -> Iterator[tuple[str, str]]:
+    """Yield a card's rows, each a name and a value for people."""
+    from ..models.formats import FORMATS
+
+    context = card.context_length
+    yield "format", f"{card.format}: {FORMATS[card.format]}"
+    yield "parameters", f"{card.parameters:,}"
+    yield "vocabulary", f"{card.vocab_size:,} tokens"
+    yield "context", "unlimited" if context is None else f"{context:,} tokens"
+    yield "precision", f"{card.dtype} on {card.device}"
+    yield "dialect", card.dialect
+    yield "stop tokens", ", ".join(map(str, card.stop_token_ids)) or "none"
+    yield "chat template", "yes" if card.chat else "no"
+    yield "max new tokens", f"{card.default_max_new_tokens} unless told otherwise"
+    offered = ", ".join(f"{name} {value}" for name, value in card.defaults.items())
+    yield "author's defaults", f"{offered or 'none'} (offered, never applied unasked)"
+    for name, value in card.details.items():
+        yield name.replace("_", " "), str(value)
+    for path in card.files:
+        yield "file", str(path)
+    yield "sha256", card.digest or "none"
+
+
+def fetch(args: Namespace) -> int:
+    """Fetch models or tokenizers and print where each lies."""
+    from ..models.fetch import fetch
+
+    for name in args.names:
+        try:
+            path = fetch(name, args.into)
+        except FetchError as error:
+            if not args.optional:
+                raise
+            say("warning", f"could not fetch {name}: {error}")
+        else:
+            sys.stdout.write(f"{path}\n")
+    return 0

@@ -1,0 +1,291 @@
+"""The command line: one command is one library call, and stdout holds its result."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from .. import __version__
+from ..errors import ParameterError, SamplingLabError
+from . import commands
+
+_EPILOG = """\
+examples:
+  sampling-lab generate --checkpoint checkpoints/xslm/model.json \\
+      --prompt $'Q: hi\\nA: ' --temperature 0.7 --top-k 5 --seed 7
+  sampling-lab generate --checkpoint checkpoints/kimi_k3/last.pt \\
+      --token-ids 7,13,29 --mode greedy
+  sampling-lab chat --checkpoint checkpoints/smollm2-135m-instruct
+  sampling-lab info checkpoints/xslm/model.json
+
+The result is on standard output, everything else on standard error. Options
+may be spelt with underscores too. `sampling-lab COMMAND --help` has a command's
+own. Exit status: 0 done, 1 failed, 2 asked wrongly, 130 interrupted.
+"""
+
+# Free text may begin with a dash, which argparse would take for an option.
+_TEXT_OPTIONS = ("--prompt", "--token-ids", "--stop", "--system")
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """One width everywhere, so that help is the same in a README and a terminal."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=28, width=80)
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser with errors of one line, filled in only when its command is called."""
+
+    def __init__(
+        self,
+        *,
+        fill: Callable[[argparse.ArgumentParser], None] | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(allow_abbrev=False, formatter_class=_Formatter, **options)
+        self._fill = fill
+
+    def parse_known_args(
+        self,
+        args: Sequence[str] | None = None,
+        namespace: argparse.Namespace | None = None,
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Add the command's own arguments, then parse as usual."""
+        if self._fill is not None:
+            self._fill(self)
+        return super().parse_known_args(args, namespace)
+
+    def error(self, message: str) -> NoReturn:
+        """Leave with one line and status 2."""
+        self.exit(_fail(f"{message}; see {self.prog} --help", 2))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status.
+
+    Args:
+        argv: the arguments after the program's name; None takes them from `sys.argv`.
+    """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    arguments = _normalised(sys.argv[1:] if argv is None else argv)
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            args = build_parser().parse_args(arguments)
+            status = args.run(args)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return _fail("interrupted", commands.INTERRUPTED)
+    except BrokenPipeError:
+        # The reader has left, so what is still buffered cannot be written at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except ParameterError as error:
+        return _fail(str(error), 2)
+    except (SamplingLabError, OSError) as error:
+        return _fail(str(error), 1)
+    return status
+
+
+def _fail(message: str, status: int) -> int:
+    commands.say("error", message)
+    return status
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    commands.say("warning", str(message))
+
+
+def _normalised(argv: Sequence[str]) -> list[str]:
+    """Spell options with dashes, and tie free text to its option.
+
+    What follows a lone ``--`` is left as it is.
+    """
+    result: list[str] = []
+    for position, word in enumerate(argv):
+        if result and result[-1] in _TEXT_OPTIONS:
+            result[-1] += f"={word}"
+        elif word == "--":
+            return [*result, *argv[position:]]
+        elif word.startswith("--"):
+            name, equals, value = word.partition("=")
+            result.append(name.replace("_", "-") + equals + value)
+        else:
+            result.append(word)
+    return result
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    parser = _Parser(
+        prog="sampling-lab",
+        description="See how a language model's next-token scores become the next "
+        "token.",
+        epilog=_EPILOG,
+    )
+    version = f"%(prog)s {__version__}"
+    parser.add_argument("--version", action="version", version=version)
+    adder = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for name, (help_line, fill) in _COMMANDS.items():
+        adder.add_parser(name, help=help_line, description=help_line, fill=fill)
+    return parser
+
+
+def _add_generate(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=commands.generate)
+    # What is not given is left out, so that every default is the library's.
+    parser.argument_default = argparse.SUPPRESS
+    add = parser.add_argument_group("model").add_argument
+    add("--checkpoint", required=True, metavar="PATH", help="a file, directory or name")
+    add("--tokenizer", metavar="NAME_OR_DIR", help="where the file brings none itself")
+    add("--revision", metavar="REV", help="which revision of a name on the hub")
+    add("--local-files-only", action="store_true", help="never ask the network")
+    add("--device", help="auto (the default), cpu, cuda, ...")
+    add("--precision", choices=["fp32", "bf16"], help="default: the checkpoint's own")
+    add("--backend", choices=["reference", "fused"], help="of Kimi K3 checkpoints")
+
+    group = parser.add_argument_group("prompt (exactly one of these)")
+    add = group.add_mutually_exclusive_group(required=True).add_argument
+    add("--prompt", type=_utf8, metavar="TEXT", help="text to continue, as it is")
+    add("--token-ids", metavar="IDS", help="integers, such as 7,13,29")
+
+    add = parser.add_argument_group("sampling").add_argument
+    add("--mode", choices=["sample", "greedy"], help="greedy takes the highest logit")
+    add("--temperature", type=_number, metavar="T", help=">= 0; default 1, 0 is greedy")
+    add("--top-k", type=_number, metavar="K", help="keep the K highest; 0 is off")
+    add("--top-p", type=_number, metavar="P", help="keep the nucleus of this mass")
+    add("--min-p", type=_number, metavar="P", help="keep P times as likely as the best")
+    add("--seed", type=_seed, metavar="N", help="default 0; `random` draws one")
+    add("--dialect", metavar="NAME", help="whose rules; default: the checkpoint's own")
+    _add_rarer_sampling(parser)
+
+    add = parser.add_argument_group("length and end").add_argument
+    add("--max-new-tokens", type=_number, metavar="N", help="default: the format's own")
+    add("--eos-id", type=_number, metavar="ID", help="end here instead of at its own")
+    add("--stop", action="append", metavar="TEXT", help="end before it; repeatable")
+
+    group = parser.add_argument_group("output (JSON, unless --text or --stream)")
+    add = group.add_mutually_exclusive_group().add_argument
+    add("--text", action="store_true", help="print only the new text")
+    add("--stream", action="store_true", help="the same, piece by piece as it comes")
+    add("--steps", type=_number, metavar="N", help="JSON with the N likeliest per step")
+
+
+def _add_rarer_sampling(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument_group("more of sampling, all off by default").add_argument
+    add("--typical-p", type=_number, metavar="P", help="keep the typical, to this mass")
+    add("--top-n-sigma", type=_number, metavar="N", help="keep within N deviations")
+    add("--xtc-probability", type=_number, metavar="P", help="how often XTC acts")
+    add("--xtc-threshold", type=_number, metavar="P", help="what is a top choice to it")
+    add("--repetition-penalty", type=_number, metavar="X", help="divide; 1 is off")
+    add("--frequency-penalty", type=_number, metavar="X", help="subtract per time said")
+    add("--presence-penalty", type=_number, metavar="X", help="subtract if said at all")
+    add("--penalty-window", type=_number, metavar="N", help="of the last N tokens only")
+    add(
+        "--penalize-prompt",
+        action=argparse.BooleanOptionalAction,
+        help="whether the prompt counts as said",
+    )
+    add("--no-repeat-ngram-size", type=_number, metavar="N", help="no N-gram twice")
+    add("--banned-token-ids", type=_ids, metavar="IDS", help="never draw these")
+    add("--logit-bias", type=_biases, metavar="ID=X,...", help="add X to a logit")
+    add("--draw-method", metavar="NAME", help="choices, race or keyed")
+
+
+def _add_chat(parser: argparse.ArgumentParser) -> None:
+    from . import chat
+
+    chat.add_arguments(parser)
+    parser.set_defaults(run=chat.run)
+
+
+def _add_info(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(run=commands.info)
+    parser.add_argument("checkpoint", metavar="PATH", help="a file, directory or name")
+    parser.add_argument("--json", action="store_true", help="print strict JSON")
+
+
+def _add_fetch(parser: argparse.ArgumentParser) -> None:
+    from ..models.fetch import FETCHABLE
+
+    parser.set_defaults(run=commands.fetch)
+    known = "; ".join(f"{name} is {what}" for name, what in FETCHABLE.items())
+    parser.add_argument("names", nargs="+", metavar="NAME", help=known)
+    parser.add_argument(
+        "--into",
+        default="checkpoints",
+        metavar="DIR",
+        help="the directory that holds checkpoints (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--optional", action="store_true", help="only warn about what cannot be had"
+    )
+
+
+def _add_lab(parser: argparse.ArgumentParser) -> None:
+    from . import lab
+
+    parser.set_defaults(run=lab.run)
+    lab.add_arguments(parser)
+
+
+def _add_app(parser: argparse.ArgumentParser) -> None:
+    from . import app
+
+    parser.set_defaults(run=app.run)
+    app.add_arguments(parser)
+
+
+_COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
+    "generate": ("Continue a prompt once; print JSON or text.", _add_generate),
+    "chat": ("Talk with a model, once or turn by turn.", _add_chat),
+    "info": ("Print what is known about a checkpoint.", _add_info),
+    "fetch": ("Download a model or tokenizer that git does not hold.", _add_fetch),
+    "lab": ("Open the explorer in JupyterLab.", _add_lab),
+    "app": ("Serve the explorer alone, as a page without code.", _add_app),
+}
+
+
+def _utf8(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise argparse.ArgumentTypeError("must be UTF-8 text") from None
+    return text
+
+
+def _number(text: str) -> float:
+    """Read a number; its rule is the library's, so a whole one stays an int."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    raise argparse.ArgumentTypeError(f"must be a number, got {text!r}")
+
+
+def _ids(text: str) -> list[int]:
+    try:
+        return commands.parse_token_ids(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _biases(text: str) -> dict[int, float]:
+    try:
+        pairs = (pair.split("=") for pair in text.split(","))
+        return {int(token_id): float(bias) for token_id, bias in pairs}
+    except ValueError:
+        message = f"must be such as 7=-1.5,13=2, got {text!r}"
+        raise argparse.ArgumentTypeError(message) from None
+
+
+def _seed(text: str) -> float | None:
+    return None if text == "random" else _number(text)

@@ -1,0 +1,1 @@
+"""The widgets that people set things with."""

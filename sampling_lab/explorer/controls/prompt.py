@@ -1,0 +1,127 @@
+"""The boxes that say what a run is to continue, and for how long."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ipywidgets as widgets
+
+from ...errors import PromptError
+from ...models.base import Model, Prompt
+from .slider_with_box import label
+
+_PROMPT = "The sky is"
+_PROMPTS = {"xslm": "Q: is the sky blue?\nA: "}
+"""Where a format's vocabulary asks for a prompt of its own."""
+
+
+class PromptBox(widgets.VBox):
+    """What is to be continued: raw text, or a question in a chat with a system line.
+
+    Args:
+        model: whose prompt it is; a chat can be had where it has a chat template.
+        prompt: the text; None is an example that fits the model.
+
+    Attributes:
+        text: the box for the text, or for what the user says in a chat.
+        mode: "raw" or "chat".
+        system: the box for the system line; empty is none.
+    """
+
+    def __init__(self, model: Model, prompt: str | None = None) -> None:
+        self.text = prompt_box(example_prompt(model) if prompt is None else prompt)
+        self.mode = widgets.ToggleButtons(
+            options=["raw", "chat"],
+            tooltips=["Continue the text as it is", "Answer it, by the chat template"],
+            style=widgets.ToggleButtonsStyle(button_width="auto"),
+        )
+        self.mode.add_class("sampling-lab-mode")
+        self.system = widgets.Text(
+            placeholder="system line",
+            continuous_update=False,
+            tooltip="What the model is told about its part; empty is none",
+            layout=widgets.Layout(flex="1 1 auto", width="auto", min_width="0"),
+        )
+        row = widgets.HBox([label("prompt"), self.mode, self.system])
+        super().__init__([row, self.text])
+        self._model = model
+        self.fit(model)
+        self.mode.observe(self._mode_chosen, "value")
+
+    def fit(self, model: Model) -> None:
+        """Fit another model; an example that nobody changed gives way to its own."""
+        if self.text.value == example_prompt(self._model):
+            self.text.value = example_prompt(model)
+        self._model = model
+        self.mode.disabled = not model.card.chat
+        if not model.card.chat:
+            self.mode.value = "raw"
+        self._show_system()
+
+    def prompt(self) -> Prompt:
+        """Return text, messages, or, for a model without a tokenizer, token ids.
+
+        Raises:
+            PromptError: there is no tokenizer, and it is not token ids.
+        """
+        if self.mode.value == "raw":
+            return typed_prompt(self._model, self.text.value)
+        messages = [{"role": "user", "content": self.text.value}]
+        if self.system.value:
+            messages.insert(0, {"role": "system", "content": self.system.value})
+        return messages
+
+    def on_change(self, handler: Callable[[dict[str, Any]], None]) -> None:
+        """Call a handler when anything is typed or chosen."""
+        for box in (self.text, self.mode, self.system):
+            box.observe(handler, "value")
+
+    def _mode_chosen(self, change: dict[str, Any]) -> None:
+        self._show_system()
+
+    def _show_system(self) -> None:
+        is_chat = self.mode.value == "chat"
+        self.system.layout.visibility = "visible" if is_chat else "hidden"
+
+
+def example_prompt(model: Model) -> str:
+    """Return a prompt to begin with."""
+    return _PROMPTS.get(model.card.format, _PROMPT)
+
+
+def typed_prompt(model: Model, text: str) -> Prompt:
+    """Return the text; for a model without a tokenizer, the ids typed in.
+
+    Raises:
+        PromptError: there is no tokenizer, and it is not token ids.
+    """
+    if model.tokenizer is not None:
+        return text
+    try:
+        return [int(number) for number in text.replace(",", " ").split()]
+    except ValueError:
+        raise PromptError(
+            f"{model.card.name} has no tokenizer; type token ids, like 1 2 3"
+        ) from None
+
+
+def prompt_box(text: str, rows: int = 3) -> widgets.Textarea:
+    """Return the box for the text to continue."""
+    return widgets.Textarea(
+        text,
+        rows=rows,
+        tooltip="The prompt: the text to continue",
+        layout=widgets.Layout(width="auto"),
+    )
+
+
+def count_box(value: int) -> widgets.BoundedIntText:
+    """Return the box for how many tokens there may be."""
+    return widgets.BoundedIntText(
+        value,
+        min=1,
+        max=1_000_000,
+        tooltip="How many tokens a run may have (max_new_tokens)",
+        layout=widgets.Layout(flex="1 1 auto", width="auto"),
+    )

@@ -1,0 +1,1 @@
+"""What runs a panel: event loop, redraws, streaming and re-run cells."""

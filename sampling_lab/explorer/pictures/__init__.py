@@ -1,0 +1,1 @@
+"""What the explorer draws: tabs, captions and the figures behind them."""

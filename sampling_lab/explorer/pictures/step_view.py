@@ -1,0 +1,123 @@
+"""What there is to see: a step of a text, as it was drawn or under other settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Any
+
+import torch
+
+from ...counterfactuals import History, Luck, luck_of
+from ...counterfactuals.noise import NO_HISTORY
+from ...generation.results import Generation, Step
+from ...models.base import Model
+from ...plots.drawing.labels import Tokens
+from ...sampling.draws import Drawn
+from ...sampling.ledger import Ledger
+from ...sampling.one_thread import one_thread
+from ...sampling.params import SamplingParams
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """One step: what the chain does to its logits, and what its luck chooses.
+
+    Attributes:
+        ledger: what the chain does to the step's logits.
+        tokens: token texts, as a function of the id or a list by id; None shows ids.
+        params: the settings; a seed of None has no luck that could be shown.
+        title: what is shown, in words.
+        history: what was said before the step.
+        drawn: how it was drawn, where that is what is shown; None asks the seed.
+        steps: the text that it is part of.
+        selected: its index there; -1 is the next token after the prompt.
+    """
+
+    ledger: Ledger
+    tokens: Tokens
+    params: SamplingParams
+    title: str = ""
+    history: History = NO_HISTORY
+    drawn: Drawn | None = None
+    steps: Sequence[Step] = ()
+    selected: int = -1
+
+    @cached_property
+    def luck(self) -> Luck | None:
+        """The step's random numbers; None where a fresh seed will bring them."""
+        logits = self.ledger.raw_logits
+        if self.drawn is not None and self.drawn.has_numbers:
+            return luck_of(logits, self.params, drawn=self.drawn)
+        if self.params.seed is None:
+            return None
+        method = self.params.draw_method or self.params.rules.draw
+        return _luck(
+            self.params.seed, method, self.history.step, len(logits), logits.dtype
+        )
+
+    @cached_property
+    def chosen(self) -> int | None:
+        """The token that was drawn, or that the luck chooses; None without luck."""
+        if self.drawn is not None:
+            return self.drawn.token_id
+        logits = self.ledger.final.logits
+        if self.params.is_greedy:
+            return int(logits.argmax())
+        with one_thread():
+            return self.luck and self.luck.choose(logits)
+
+
+def first_view(
+    ledger: Ledger, tokens: Tokens, params: SamplingParams, title: str, **place: Any
+) -> View:
+    """Return a view of a token to come, whose title says what the seed draws."""
+    view = View(ledger, tokens, params, **place)
+    if view.chosen is None:
+        told = "a fresh seed at each run"
+    elif params.is_greedy:
+        told = f"greedy takes {tokens(view.chosen)}"
+    else:
+        told = f"seed {params.seed} draws {tokens(view.chosen)}"
+    return replace(view, title=f"{title} · {told}")
+
+
+def step_view(
+    model: Model,
+    generation: Generation,
+    step: Step,
+    params: SamplingParams | None = None,
+) -> View:
+    """Return a view of a step of a text.
+
+    Args:
+        model: what wrote the text.
+        generation: the text.
+        step: one of its steps.
+        params: other settings, to see what they make of it; None shows it as it was.
+    """
+    before = generation.prompt_ids + generation.token_ids[: step.index]
+    history = History(before, len(generation.prompt_ids))
+    place = {"history": history, "steps": generation.all_steps, "selected": step.index}
+    tokens, title = model.token_text, f"step {step.index + 1}"
+    if params is None:
+        verb = "given" if step.is_given else "drew"
+        title = f"{title} · {verb} {step.token_text}"
+        place |= {"title": title, "drawn": step.drawn}
+        return View(step.ledger(), tokens, generation.params, **place)
+    ledger = params.chain(*history).ledger(model.logits(before))
+    view = first_view(ledger, tokens, params, f"{title} with these settings", **place)
+    if view.chosen is None:
+        return view
+    is_same = view.chosen == step.token_id
+    beside = "as it was" if is_same else f"in place of {step.token_text}"
+    return replace(view, title=f"{view.title}, {beside}")
+
+
+@lru_cache(maxsize=4)
+def _luck(seed: int, method: str, step: int, size: int, dtype: torch.dtype) -> Luck:
+    """Return the luck of a step: a slider that moves asks for it again and again."""
+    params = SamplingParams(seed=seed, draw_method=method)
+    with one_thread():
+        return luck_of(torch.empty(size, dtype=dtype), params, step=step)

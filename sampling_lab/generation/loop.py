@@ -1,0 +1,325 @@
+"""The loop: logits, chain, draw, append; one step at a time, or all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from torch import Tensor
+
+from ..errors import ParameterError
+from ..models.base import Model, Prompt
+from ..sampling.chain import Chain
+from ..sampling.draws import GIVEN, Drawn
+from ..sampling.ledger import Ledger
+from ..sampling.params import SamplingParams
+from ..sampling.validation import whole_number
+from ..text import IncrementalDecoder, StopMatcher
+from .results import Generation, Step
+
+
+class Run(Iterator[Step]):
+    """A generation under way: an iterator of `Step` that can be left at any time.
+
+    `generation` is what there is so far; it counts as cancelled until the run has
+    come to its end. `stream` makes runs.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        prompt_ids: Sequence[int],
+        params: SamplingParams,
+        max_new_tokens: int,
+        stop: tuple[str, ...],
+        stop_token_ids: tuple[int, ...],
+    ) -> None:
+        self.model = model
+        self.params = params.resolve(model.card.dialect)
+        self.finish_reason: str | None = None
+        self._prompt_ids = tuple(prompt_ids)
+        self._max_new_tokens = max_new_tokens
+        self._budget = model.budget(len(prompt_ids), max_new_tokens)
+        self._stop = stop
+        self._stop_token_ids = stop_token_ids
+        self._chain = self.params.chain()
+        self._draw = self.params.draw()
+        self._matcher = StopMatcher(stop)
+        decode = model.tokenizer.decode if model.tokenizer else lambda ids: ""
+        self._decoder = IncrementalDecoder(decode)
+        self._ids = list(prompt_ids)
+        self._steps: list[Step] = []
+        self._stop_step: Step | None = None
+        self._given: int | None = None
+        if self._budget == 0:
+            self.finish_reason = "context"
+
+    def __next__(self) -> Step:
+        """Draw the next token."""
+        if self.finish_reason is not None:
+            raise StopIteration
+        if self.params.needs_history:
+            self._chain = self.params.chain(self._ids, len(self._prompt_ids))
+        logits = self.model.logits(self._ids)
+        ledger = self._chain.ledger(logits)
+        step = self._take(self._choose(ledger.final.logits), ledger)
+        if step.is_stop:
+            self._stop_step = step
+        else:
+            self._steps.append(step)
+            self._ids.append(step.token_id)
+        self.finish_reason = step.finish_reason
+        return step
+
+    def to_the_end(self) -> Generation:
+        """Draw all that is left; an interrupt (Ctrl-C) keeps what there is."""
+        try:
+            for _ in self:
+                pass
+        except KeyboardInterrupt:
+            return self.generation
+        return self.generation
+
+    def _go_on_from(self, steps: Sequence[Step], token_id: int) -> None:
+        """Begin after steps that another run took, with `token_id` as the next."""
+        if len(steps) >= self._budget:
+            raise ParameterError(
+                f"step {len(steps)} must be one of the {self._budget} there is room "
+                "for; raise max_new_tokens, or shorten the prompt"
+            )
+        for step in steps:
+            # The last of a finished run also has what was held back until its end.
+            text = self._matcher.push(self._decoder.push(step.token_id))
+            self._steps.append(replace(step, text=text, finish_reason=None))
+            self._ids.append(step.token_id)
+        self._given = token_id
+
+    def _choose(self, logits: Tensor) -> Drawn:
+        if self._given is None:
+            return self._draw(logits)
+        drawn, self._given = Drawn(self._given, GIVEN), None
+        self._draw.skip(len(self._steps) + 1, logits)
+        return drawn
+
+    def _take(self, drawn: Drawn, ledger: Ledger) -> Step:
+        """Turn a drawn token into a step: its text, its numbers, and whether to end."""
+        token_id = drawn.token_id
+        is_stop = token_id in self._stop_token_ids
+        text = "" if is_stop else self._matcher.push(self._decoder.push(token_id))
+        reason = self._reason(is_stop)
+        if reason is not None:
+            text += self._held_back()
+        return measured(
+            drawn,
+            ledger,
+            partial(recall, self.model, tuple(self._ids), self._chain),
+            index=len(self._steps),
+            token_text=self.model.token_text(token_id),
+            text=text,
+            is_stop=is_stop,
+            finish_reason=reason,
+        )
+
+    def _reason(self, is_stop: bool) -> str | None:
+        if is_stop or self._matcher.stopped:
+            return "stop"
+        if len(self._steps) + 1 < self._budget:
+            return None
+        return "length" if self._budget == self._max_new_tokens else "context"
+
+    def _held_back(self) -> str:
+        """Return the text that waited for more: half a character or a stop string."""
+        return self._matcher.push(self._decoder.flush()) + self._matcher.flush()
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The whole prefix so far: the prompt's ids and the new ones."""
+        return tuple(self._ids)
+
+    @property
+    def generation(self) -> Generation:
+        """What there is so far, with `finish_reason` "cancelled" before the end."""
+        text = "".join(step.text for step in self._steps)
+        if self._stop_step:
+            text += self._stop_step.text
+        return Generation(
+            text=text if self.finish_reason else self._text_so_far(),
+            prompt_ids=self._prompt_ids,
+            token_ids=tuple(self._ids[len(self._prompt_ids) :]),
+            steps=tuple(self._steps),
+            stop_step=self._stop_step,
+            finish_reason=self.finish_reason or "cancelled",
+            params=self.params,
+            max_new_tokens=self._max_new_tokens,
+            stop=self._stop,
+            stop_token_ids=self._stop_token_ids,
+            model=self.model.card.name,
+            notes=self._notes(),
+        )
+
+    def _notes(self) -> tuple[str, ...]:
+        notes = self.params.notes(self.model.card.vocab_size)
+        if self._budget:
+            return notes
+        length, context = len(self._prompt_ids), self.model.card.context_length
+        return (
+            *notes,
+            f"the prompt ({length} tokens) fills the context of {context}: "
+            "there is no room for a reply",
+        )
+
+    def _text_so_far(self) -> str:
+        """Return all text that the tokens so far stand for, held back or not."""
+        if self.model.tokenizer is None:
+            return ""
+        return self.model.tokenizer.decode(self._ids[len(self._prompt_ids) :])
+
+
+def measured(
+    drawn: Drawn, ledger: Ledger, again: Callable[[], Ledger], **fields: Any
+) -> Step:
+    """Return a step with what its ledger says of its token; `again` finds that."""
+    token_id = drawn.token_id
+    return Step(
+        token_id=token_id,
+        raw_prob=ledger.raw_probs[token_id].item(),
+        final_prob=ledger.final_probs[token_id].item(),
+        rank=ledger.rank(token_id),
+        entropy=ledger.entropy,
+        kept_count=ledger.kept_count,
+        drawn=drawn,
+        _ledger=again,
+        **fields,
+    )
+
+
+def recall(model: Model, ids: tuple[int, ...], chain: Chain) -> Ledger:
+    """Return the ledger of the step after `ids`; a remembered one costs no forward."""
+    return chain.ledger(model.logits(ids))
+
+
+def stream(
+    model: Model,
+    prompt: Prompt,
+    params: SamplingParams | None = None,
+    *,
+    max_new_tokens: int | None = None,
+    stop: str | Sequence[str] = (),
+    stop_token_ids: Sequence[int] | None = None,
+) -> Run:
+    """Start a generation and return it as an iterator of `Step`.
+
+    Everything is checked before the first token is drawn.
+
+    Args:
+        model: what `load` gave.
+        prompt: text to continue, token ids, or chat messages.
+        params: the sampling parameters; None is `SamplingParams()`.
+        max_new_tokens: >= 1; None is the model's own default. The model's context
+            rule may shorten it, and the run then ends with "context".
+        stop: one or more strings; the text ends before the first that appears.
+        stop_token_ids: ids that end the run; None is the model's own.
+
+    Raises:
+        ParameterError: a parameter outside its rule.
+        PromptError: an empty prompt, or one that does not fit the context.
+    """
+    card = model.card
+    limit = card.default_max_new_tokens if max_new_tokens is None else max_new_tokens
+    ends = card.stop_token_ids if stop_token_ids is None else stop_token_ids
+    return Run(
+        model,
+        model.prompt_ids(prompt),
+        params or SamplingParams(),
+        whole_number("max_new_tokens", limit),
+        _stop_strings(stop),
+        model.check_ids(ends) if len(ends) else (),
+    )
+
+
+def generate(
+    model: Model,
+    prompt: Prompt,
+    params: SamplingParams | None = None,
+    **options: Any,
+) -> Generation:
+    r"""Generate to the end and return the `Generation`.
+
+    An interrupt (Ctrl-C) keeps what there is, with `finish_reason` "cancelled".
+
+    Args:
+        model: what `load` gave.
+        prompt: text to continue, token ids, or chat messages.
+        params: the sampling parameters; None is `SamplingParams()`.
+        options: `max_new_tokens`, `stop` and `stop_token_ids`, as in `stream`.
+
+    Raises:
+        ParameterError: a parameter outside its rule.
+        PromptError: an empty prompt, or one that does not fit the context.
+
+    Example:
+        >>> from sampling_lab import generate, load, SamplingParams
+        >>> model = load("checkpoints/xslm/model.json")
+        >>> generate(model, "Q: hi\nA: ", SamplingParams(temperature=0)).finish_reason
+        'stop'
+    """
+    return stream(model, prompt, params, **options).to_the_end()
+
+
+def fork(
+    model: Model,
+    parent: Generation,
+    index: int,
+    token_id: int,
+    params: SamplingParams | None = None,
+    **options: Any,
+) -> Run:
+    r"""Take another token at one step of a generation, and go on from there.
+
+    The tokens before it stay as they are, by their ids. The luck of every later step
+    is that of the same step of a run with this seed, so that with the same parameters
+    only the choice differs: forking with the token that was drawn gives the same run.
+
+    Args:
+        model: what `load` gave.
+        parent: the generation, finished or not.
+        index: the step, from 0 to the number of tokens (after the last).
+        token_id: any token, removed ones too; its step `is_given`.
+        params: None is the parent's.
+        options: as in `stream`; what is left out is the parent's. `max_new_tokens`
+            counts from the prompt on.
+
+    Returns:
+        A run whose first step is step `index`, and whose `generation` is the whole.
+
+    Raises:
+        ParameterError: there is no such step, or no room for it.
+        PromptError: a token outside the vocabulary.
+
+    Example:
+        >>> from sampling_lab import fork, generate, load, SamplingParams
+        >>> model = load("checkpoints/xslm/model.json")
+        >>> first = generate(model, "Q: hi\nA: ", SamplingParams(temperature=0))
+        >>> again = fork(model, first, 0, first.token_ids[0]).to_the_end()
+        >>> again.token_ids == first.token_ids
+        True
+    """
+    if whole_number("index", index, minimum=0) > len(parent.token_ids):
+        raise ParameterError(
+            f"index must be a step from 0 to {len(parent.token_ids)}, got {index}"
+        )
+    (token_id,) = model.check_ids([token_id])
+    options = {**parent.options, **options}
+    run = stream(model, parent.prompt_ids, params or parent.params, **options)
+    run._go_on_from(parent.steps[:index], token_id)
+    return run
+
+
+def _stop_strings(stop: str | Sequence[str]) -> tuple[str, ...]:
+    stops = (stop,) if isinstance(stop, str) else tuple(stop)
+    for text in stops:
+        if not isinstance(text, str) or not text:
+            raise ParameterError(f"stop must be non-empty strings, got {text!r}")
+    return stops

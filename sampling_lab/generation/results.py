@@ -1,0 +1,197 @@
+"""What a generation leaves behind: its steps, its text, and how to run it again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import ParameterError
+from ..models.base import Model
+from ..sampling.draws import GIVEN, Drawn
+from ..sampling.ledger import Ledger
+from ..sampling.params import SamplingParams
+
+
+@dataclass(frozen=True)
+class Step:
+    """One token drawn.
+
+    Attributes:
+        index: 0 for the first new token.
+        token_id: the chosen token.
+        token_text: it alone, made visible.
+        text: the text that became certain with it; joined, the whole text.
+        raw_prob: softmax of the model's logits, at this token.
+        final_prob: its probability after the whole chain, the one drawn from.
+        rank: by raw logit, 1 for the highest.
+        entropy: of the final distribution, in bits.
+        kept_count: tokens the draw could choose from.
+        drawn: the random number that decided.
+        is_stop: whether it is a stop token, which is no part of the result.
+        finish_reason: set on the last step.
+    """
+
+    index: int
+    token_id: int
+    token_text: str
+    text: str
+    raw_prob: float
+    final_prob: float
+    rank: int
+    entropy: float
+    kept_count: int
+    drawn: Drawn
+    is_stop: bool = False
+    finish_reason: str | None = None
+    _ledger: Callable[[], Ledger] | None = field(
+        default=None, repr=False, compare=False
+    )
+
+    @property
+    def is_given(self) -> bool:
+        """Whether a person chose this token instead of the draw."""
+        return self.drawn.method == GIVEN
+
+    def ledger(self) -> Ledger:
+        """Return what the chain did to every token here.
+
+        Raises:
+            ParameterError: the step was read from a file, without its model.
+        """
+        if self._ledger is None:
+            raise ParameterError(
+                "this step has no model to ask; replay the generation with one first"
+            )
+        return self._ledger()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the step as strict JSON data."""
+        public = {k: v for k, v in vars(self).items() if not k.startswith("_")}
+        return {**public, "drawn": self.drawn.to_dict()}
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Step:
+        """Return the step that `to_dict` gave."""
+        drawn = dict(data["drawn"])
+        if drawn.get("segment"):
+            drawn["segment"] = tuple(drawn["segment"])
+        return cls(**{**data, "drawn": Drawn(data["token_id"], **drawn)})
+
+
+@dataclass(frozen=True)
+class Generation:
+    """What one run gave, with everything that is needed to run it again.
+
+    Attributes:
+        text: only the new text, without a stop string or stop token.
+        prompt_ids: the ids that were continued.
+        token_ids: the new ids, without a stop token.
+        steps: a `Step` for each new token.
+        stop_step: the step that drew the stop token, if one did.
+        finish_reason: "stop", "length", "context" or "cancelled".
+        params: the parameters with the dialect and the seed that were used.
+        max_new_tokens: what was asked for.
+        stop: the stop strings.
+        stop_token_ids: the ids that end a run.
+        model: the model's name.
+        notes: a sentence for each setting that could not matter.
+    """
+
+    text: str
+    prompt_ids: tuple[int, ...]
+    token_ids: tuple[int, ...]
+    steps: tuple[Step, ...]
+    stop_step: Step | None
+    finish_reason: str
+    params: SamplingParams
+    max_new_tokens: int
+    stop: tuple[str, ...]
+    stop_token_ids: tuple[int, ...]
+    model: str
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """Return the text with how it ended; short, for a notebook's output."""
+        count = len(self.token_ids)
+        return f"Generation({self.text!r}, {count} tokens, {self.finish_reason})"
+
+    def _repr_html_(self) -> str:
+        from .display import generation_html
+
+        return generation_html(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return strict JSON data, from which `from_dict` gives an equal value."""
+        data = dict(vars(self))
+        data["params"] = self.params.to_dict()
+        data["steps"] = [step.to_dict() for step in self.steps]
+        data["stop_step"] = self.stop_step.to_dict() if self.stop_step else None
+        # One trip through JSON: tuples become lists, and NaN could not pass.
+        return json.loads(json.dumps(data, allow_nan=False))
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Generation:
+        """Return the generation that `to_dict` gave."""
+        lists = ("prompt_ids", "token_ids", "stop", "stop_token_ids", "notes")
+        values = {**data, **{name: tuple(data[name]) for name in lists}}
+        values["params"] = SamplingParams(**data["params"])
+        values["steps"] = tuple(map(Step.from_dict, data["steps"]))
+        stop_step = data["stop_step"]
+        values["stop_step"] = Step.from_dict(stop_step) if stop_step else None
+        return cls(**values)
+
+    @property
+    def all_steps(self) -> tuple[Step, ...]:
+        """The steps, and the one that drew the stop token if one did."""
+        return self.steps + ((self.stop_step,) if self.stop_step else ())
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What `stream` was asked for besides the prompt and the parameters."""
+        names = ("max_new_tokens", "stop", "stop_token_ids")
+        return {name: getattr(self, name) for name in names}
+
+    def replay(self, model: Model) -> Replay:
+        """Run it again and say whether the tokens are the same.
+
+        Of a fork, what was drawn after the last given token is run again.
+        """
+        from .loop import fork, generate
+
+        given = [step for step in self.all_steps if step.is_given]
+        if given:
+            again = fork(model, self, given[-1].index, given[-1].token_id).to_the_end()
+        else:
+            again = generate(model, self.prompt_ids, self.params, **self.options)
+        return Replay.compare(self, again)
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A generation run again: `same`, or the first step that differs and why."""
+
+    generation: Generation
+    same: bool
+    first_difference: int | None
+    why: str
+
+    @classmethod
+    def compare(cls, first: Generation, again: Generation) -> Replay:
+        """Compare two generations token by token, stop tokens included."""
+        before, after = first.all_steps, again.all_steps
+        pairs = zip(before, after, strict=False)
+        for index, (old, new) in enumerate(pairs):
+            if old.token_id != new.token_id:
+                why = (
+                    f"step {index} drew {new.token_text!r} (final probability "
+                    f"{new.final_prob:.4f}) instead of {old.token_text!r} "
+                    f"({old.final_prob:.4f})"
+                )
+                return cls(again, False, index, why)
+        if len(before) == len(after):
+            return cls(again, True, None, f"the same {len(after)} tokens")
+        shorter = min(len(before), len(after))
+        why = f"one run has {len(before)} steps and the other {len(after)}"
+        return cls(again, False, shorter, why)

@@ -1,0 +1,1 @@
+"""What `transformers` loads: a directory, a hub name, or a GGUF file."""

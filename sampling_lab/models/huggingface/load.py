@@ -1,0 +1,172 @@
+"""From a path or a hub name to a `transformers` model in memory, strictly."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from ...errors import CheckpointError
+from ..formats import check_format
+from . import gguf as gguf_file
+from . import weights
+from .quiet import first_sentence, quiet
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig, PreTrainedModel
+
+_FROM_HUB = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja"]
+_NOT_FROM_HUB = ["*/*", "consolidated*"]  # other copies of the same weights
+
+
+def find_directory(
+    path_or_name: str | Path,
+    *,
+    revision: str | None,
+    local_files_only: bool,
+    trust_remote_code: bool,
+) -> Path:
+    """Return the directory to load: the one given, or one made or downloaded.
+
+    Raises:
+        CheckpointError: another format's file, or a name the hub does not give.
+    """
+    path = Path(path_or_name)
+    if path.is_dir():
+        return path
+    if path.is_file():
+        if path.suffix != ".gguf":
+            check_format(path, "huggingface")
+        return gguf_file.converted(path, progress=sys.stderr.isatty())
+    return _download(
+        str(path_or_name),
+        revision=revision,
+        local_files_only=local_files_only,
+        allow_patterns=[*_FROM_HUB, *(["*.py"] if trust_remote_code else [])],
+    )
+
+
+def _download(name: str, **options: Any) -> Path:
+    from huggingface_hub import errors, snapshot_download
+
+    try:
+        with quiet(progress=sys.stderr.isatty()):
+            return Path(
+                snapshot_download(name, ignore_patterns=_NOT_FROM_HUB, **options)
+            )
+    except errors.RepositoryNotFoundError as error:
+        raise CheckpointError(
+            f"the hub has no model {name} that you may read; check the spelling"
+        ) from error
+    except errors.LocalEntryNotFoundError as error:
+        raise CheckpointError(
+            f"{name} was not downloaded before, and the hub is not asked or cannot be "
+            "reached; check the network, or give a local directory"
+        ) from error
+    except Exception as error:  # the hub's other errors, the network's, the disk's
+        raise CheckpointError(
+            f"{name} could not be had from the hub: {first_sentence(error)}"
+        ) from error
+
+
+def load_module(
+    directory: Path, files: list[Path], dtype: torch.dtype | str, *, trust: bool
+) -> PreTrainedModel:
+    """Return the model of a directory, on the CPU, with every weight accounted for.
+
+    Args:
+        directory: has config.json.
+        files: its weight files, from `weights.weight_files`.
+        dtype: a dtype, or "auto" for the checkpoint's own.
+        trust: let the author's own code run.
+
+    Raises:
+        CheckpointError: sizes that the files do not have, weights missing,
+            unexpected or mismatched, or whatever the library refuses.
+    """
+    try:
+        with quiet():
+            config = _config(directory, trust)
+            held = weights.shapes(files)
+            skeleton = weights.outline(config, held, directory, trust=trust)
+            module, info = _read(directory, files, type(skeleton), config, dtype)
+    except CheckpointError:
+        raise
+    except Exception as error:  # hundreds of architectures, each with its own
+        raise CheckpointError(
+            f"transformers cannot load {directory.absolute()}: {_explain(error)}"
+        ) from error
+    _check_complete(directory, info)
+    return module
+
+
+def _config(directory: Path, trust: bool) -> PreTrainedConfig:
+    from transformers import AutoConfig
+
+    if not (directory / "config.json").is_file():
+        raise CheckpointError(f"{directory.absolute()} has no config.json")
+    return AutoConfig.from_pretrained(
+        directory, trust_remote_code=trust, local_files_only=True
+    )
+
+
+def _read(
+    directory: Path,
+    files: list[Path],
+    model_class: type[PreTrainedModel],
+    config: PreTrainedConfig,
+    dtype: torch.dtype | str,
+) -> tuple[PreTrainedModel, dict[str, Any]]:
+    options: dict[str, Any] = {
+        "config": config,
+        "dtype": dtype,
+        "output_loading_info": True,
+        # Its own check would come after memory was taken and names nothing.
+        "ignore_mismatched_sizes": True,
+    }
+    if files[0].suffix == ".safetensors":
+        return model_class.from_pretrained(
+            directory, use_safetensors=True, local_files_only=True, **options
+        )
+    state = weights.read_pickled(files)
+    module, info = model_class.from_pretrained(None, state_dict=state, **options)
+    if (directory / "generation_config.json").is_file():
+        from transformers import GenerationConfig
+
+        module.generation_config = GenerationConfig.from_pretrained(directory)
+    return module, info
+
+
+def _explain(error: Exception) -> str:
+    reason = first_sentence(error)
+    if "custom code" in reason:
+        reason += "; if you trust its author, load it with trust_remote_code=True"
+    return reason
+
+
+def _check_complete(directory: Path, info: dict[str, Any]) -> None:
+    """List every weight that the files and the configuration do not agree on."""
+    problems = [
+        f"{kind}: {_listed(info[f'{kind}_keys'])}"
+        for kind in ("missing", "unexpected", "mismatched")
+        if info[f"{kind}_keys"]
+    ]
+    if problems:
+        raise CheckpointError(
+            f"the weights in {directory.absolute()} are not those its config.json asks "
+            f"for; {'; '.join(problems)}"
+        )
+
+
+def _listed(keys: Any, most: int = 6) -> str:
+    """Name weights; a mismatch comes as (name, shape in the file, shape asked)."""
+    names = sorted(
+        key
+        if isinstance(key, str)
+        else f"{key[0]} is {list(key[1])}, not {list(key[2])}"
+        for key in keys
+    )
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

@@ -1,0 +1,234 @@
+"""A Hugging Face tokenizer behind the lab's own interface."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...errors import CheckpointError, PromptError
+from ...text import visible_bytes
+from ..base import Message
+from .quiet import first_sentence, quiet
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+_SPACE = "▁"  # how SentencePiece writes a space
+
+
+class HfTokenizer:
+    """Text to ids as `transformers` does it, except that no text is ever obeyed.
+
+    `encode` gives the ids of ``tokenizer(text)``, with whatever the tokenizer puts
+    around a text (often a beginning-of-text token), but the name of a special token
+    inside the text is only characters. The wrapped tokenizer's settings stay as they
+    were.
+
+    Attributes:
+        wrapped: the tokenizer of `transformers`.
+        vocab_size: one more than its highest id.
+        eos_token_id: its end-of-text id, or None.
+        bos_token_id: its beginning-of-text id, or None.
+    """
+
+    def __init__(self, wrapped: PreTrainedTokenizerBase) -> None:
+        self.wrapped = wrapped
+        self._pieces = {index: piece for piece, index in wrapped.get_vocab().items()}
+        self.vocab_size = max(self._pieces, default=-1) + 1
+        self.eos_token_id: int | None = wrapped.eos_token_id
+        self.bos_token_id: int | None = wrapped.bos_token_id
+
+    def encode(self, text: str) -> list[int]:
+        """Return the ids of plain text: special tokens in it are just characters."""
+        encoded = self.wrapped(text, split_special_tokens=True, verbose=False)
+        return list(encoded["input_ids"])
+
+    def decode(self, token_ids: Sequence[int]) -> str:
+        """Return the text of ids; special tokens and unknown ids add nothing."""
+        known = [int(token_id) for token_id in token_ids if token_id in self._pieces]
+        return self.wrapped.decode(
+            known, skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
+
+    def token_bytes(self, token_id: int) -> bytes:
+        """Return the bytes of one token; ``b""`` for an id the tokenizer lacks.
+
+        A token that begins a word carries the space before it, in byte-level,
+        SentencePiece and WordPiece vocabularies alike.
+        """
+        piece = self._pieces.get(token_id)
+        if piece is None:
+            return b""
+        if token_id in self._added:
+            return self._added[token_id].encode()
+        return self._piece_bytes(piece)
+
+    def token_text(self, token_id: int) -> str:
+        """Return one token made visible; never empty, ``⟨id⟩`` for an unknown id."""
+        if token_id not in self._pieces:
+            return f"⟨{token_id}⟩"
+        return visible_bytes(self.token_bytes(token_id))
+
+    @property
+    def has_chat_template(self) -> bool:
+        """Whether the author gave a template for conversations."""
+        return bool(self.wrapped.chat_template)
+
+    def chat_ids(self, messages: Sequence[Message]) -> list[int]:
+        """Return the ids of a conversation, ending where the assistant begins.
+
+        Control tokens come from the author's template alone: their names inside a
+        message are encoded as plain text.
+
+        Raises:
+            PromptError: no template, a message that is not a role with its content,
+                or a conversation that the template refuses.
+        """
+        from jinja2 import TemplateError
+
+        if not self.has_chat_template:
+            raise PromptError(
+                "this tokenizer has no chat template; give plain text to continue"
+            )
+        turns = [_checked(message) for message in messages]
+        try:
+            encoded = self.wrapped.apply_chat_template(
+                turns,
+                add_generation_prompt=True,
+                sanitize_control_tokens=True,
+                tokenizer_kwargs={"verbose": False},
+            )
+        except (TemplateError, ValueError, TypeError) as error:
+            raise PromptError(_refusal(turns, error)) from error
+        return list(encoded["input_ids"])
+
+    @cached_property
+    def _added(self) -> dict[int, str]:
+        """Tokens kept outside the vocabulary's own spelling: their text as it is."""
+        decoder = self.wrapped.added_tokens_decoder
+        return {index: token.content for index, token in decoder.items()}
+
+    @cached_property
+    def _piece_bytes(self) -> Callable[[str], bytes]:
+        kinds = self._kinds()
+        if "ByteLevel" in kinds:
+            return _byte_level
+        if "WordPiece" in kinds:
+            return _word_piece
+        if kinds & {"Metaspace", "ByteFallback"} or self._spells_spaces():
+            return _sentence_piece
+        return str.encode
+
+    def _kinds(self) -> set[str]:
+        """Names of the steps by which the tokenizer turns pieces into text."""
+        backend = getattr(self.wrapped, "backend_tokenizer", None)
+        if backend is None:
+            return {"ByteLevel"} if hasattr(self.wrapped, "byte_decoder") else set()
+        parts = (backend.decoder, backend.pre_tokenizer)
+        return {kind for part in parts if part for kind in _types(part)}
+
+    def _spells_spaces(self) -> bool:
+        return any(piece.startswith(_SPACE) for piece in self._pieces.values())
+
+
+def load_tokenizer(
+    source: str | Path,
+    *,
+    revision: str | None = None,
+    local_files_only: bool = False,
+    trust_remote_code: bool = False,
+) -> HfTokenizer:
+    """Load a tokenizer from a directory, or from the hub by its name.
+
+    Args:
+        source: a directory with tokenizer files, or ``organisation/name``.
+        revision: a hub branch, tag or commit.
+        local_files_only: never ask the hub, use only what was downloaded before.
+        trust_remote_code: allow the hub author's own code to run.
+
+    Raises:
+        CheckpointError: no tokenizer there, or one that cannot be read.
+    """
+    from transformers import AutoTokenizer
+
+    local = Path(source).is_dir()
+    try:
+        with quiet():
+            tokenizer = AutoTokenizer.from_pretrained(
+                str(source),
+                revision=revision or "main",
+                local_files_only=local or local_files_only,
+                trust_remote_code=trust_remote_code,
+            )
+    except Exception as error:  # whatever the many tokenizer classes raise
+        where = Path(source).absolute() if local else source
+        raise CheckpointError(
+            f"no tokenizer could be read from {where}: {first_sentence(error)}"
+        ) from error
+    return HfTokenizer(tokenizer)
+
+
+def _checked(message: Message) -> dict[str, str]:
+    role, content = message.get("role"), message.get("content")
+    if not isinstance(role, str) or not isinstance(content, str):
+        raise PromptError(
+            "a chat message must be {'role': text, 'content': text}, "
+            f"got {dict(message)!r}"
+        )
+    return {"role": role, "content": content}
+
+
+def _refusal(turns: Sequence[Message], error: Exception) -> str:
+    roles = ", ".join(turn["role"] for turn in turns)
+    hint = "give plain text instead"
+    if any(turn["role"] == "system" for turn in turns):
+        hint = "leave the system message out, or put its text into the user's"
+    return (
+        f"the chat template refuses the roles {roles}: {first_sentence(error)}; {hint}"
+    )
+
+
+def _types(part: Any) -> list[str]:
+    """Names of a step of the tokenizer and of the steps inside it."""
+    try:
+        state = json.loads(part.__getstate__())
+    except Exception:  # a step written in Python has no state to show
+        return [type(part).__name__]
+    inside = state.get("decoders") or state.get("pretokenizers") or []
+    return [state["type"], *(step["type"] for step in inside)]
+
+
+@cache
+def _byte_of_character() -> dict[str, int]:
+    """GPT-2's map of the 256 bytes to printable characters, the other way round.
+
+    Bytes that print as themselves stay; the others get the characters from U+0100
+    on, in order.
+    """
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in printable]
+    shifted = {chr(0x100 + n): byte for n, byte in enumerate(others)}
+    return {chr(byte): byte for byte in printable} | shifted
+
+
+def _byte_level(piece: str) -> bytes:
+    table = _byte_of_character()
+    if not all(character in table for character in piece):
+        return piece.encode()
+    return bytes(table[character] for character in piece)
+
+
+def _sentence_piece(piece: str) -> bytes:
+    if len(piece) == 6 and piece.startswith("<0x") and piece.endswith(">"):
+        try:
+            return bytes([int(piece[3:5], 16)])
+        except ValueError:
+            return piece.encode()
+    return piece.replace(_SPACE, " ").encode()
+
+
+def _word_piece(piece: str) -> bytes:
+    return piece[2:].encode() if piece.startswith("##") else f" {piece}".encode()

@@ -1,0 +1,1 @@
+"""Kimi K3 trainer checkpoints, format version 7."""

@@ -1,0 +1,1 @@
+"""train-llm-from-scratch checkpoints of any stage."""

@@ -1,0 +1,193 @@
+"""The file of a scratch-LLM checkpoint: its sizes, its weights, what the trainer noted.
+
+Every size is compared with the file's own tensors before anything is built on it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from ...errors import CheckpointError
+from ...sampling.validation import whole_number
+from ..torch_file import check_state, read_torch_file, strip_prefixes
+from .tokenizer import VOCAB_SIZE
+
+HEADS = ("reward_head.", "value_head.")  # of the reward model and of PPO's critic
+
+_BLOCK = re.compile(r"attn_blocks\.(\d+)\.")
+_HEAD = re.compile(r"attn_blocks\.\d+\.attn\.heads\.(\d+)\.")
+
+
+def read_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, Tensor], Sizes]:
+    """Read and check a ``.pt`` of any stage.
+
+    Returns:
+        The whole content; the weights that `Sizes.shapes` lists, as views of the
+        file; and the sizes.
+
+    Raises:
+        CheckpointError: not such a file, or its configuration and weights differ.
+    """
+    content = read_torch_file(path)
+    state = strip_prefixes(_entry(content, path, "model_state_dict"))
+    sizes = _checked_sizes(_entry(content, path, "cfg", "config"), state, path)
+    expected = sizes.shapes()
+    check_state(
+        expected,
+        state,
+        optional=sizes.buffer_shapes(),
+        allowed_extra=HEADS,
+        source=path,
+    )
+    return content, {name: state[name] for name in expected}, sizes
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The numbers of a configuration that shape the weights."""
+
+    vocab_size: int
+    context_length: int
+    n_embed: int
+    n_head: int
+    n_blocks: int
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return the name and shape of every weight."""
+        v, t, c = self.vocab_size, self.context_length, self.n_embed
+        shapes: dict[str, tuple[int, ...]] = {
+            "token_embed.weight": (v, c),
+            "position_embed.weight": (t, c),
+            "layer_norm.weight": (c,),
+            "layer_norm.bias": (c,),
+            "lm_head.weight": (v, c),
+            "lm_head.bias": (v,),
+        }
+        for block in range(self.n_blocks):
+            for name, shape in self._block_shapes().items():
+                shapes[f"attn_blocks.{block}.{name}"] = shape
+        return shapes
+
+    def _block_shapes(self) -> dict[str, tuple[int, ...]]:
+        c = self.n_embed
+        shapes: dict[str, tuple[int, ...]] = {
+            f"attn.heads.{head}.{part}.weight": (c // self.n_head, c)
+            for head in range(self.n_head)
+            for part in ("key", "query", "value")
+        }
+        for norm in ("ln1", "ln2"):
+            shapes |= {f"{norm}.weight": (c,), f"{norm}.bias": (c,)}
+        linear = {
+            "attn.proj": (c, c), "mlp.hidden": (4 * c, c), "mlp.proj": (c, 4 * c)
+        }  # fmt: skip
+        for name, (rows, columns) in linear.items():
+            shapes |= {f"{name}.weight": (rows, columns), f"{name}.bias": (rows,)}
+        return shapes
+
+    def buffer_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Return what files also hold and what follows from the sizes: the masks."""
+        t = self.context_length
+        masks = {
+            f"attn_blocks.{block}.attn.heads.{head}.tril": (t, t)
+            for block in range(self.n_blocks)
+            for head in range(self.n_head)
+        }
+        return {"pos_idxs": (t,), **masks}
+
+
+def _entry(content: Mapping[str, Any], path: Path, *names: str) -> Mapping[str, Any]:
+    """Return the first of some entries that is there, which must be a dictionary."""
+    name = next((name for name in names if content.get(name)), None)
+    if name is None:
+        hint = ""
+        if "format_version" in content:
+            hint = "; a format_version is there, so load it with format='kimi_k3'"
+        raise CheckpointError(
+            f"{path} has no {' or '.join(names)}; it holds "
+            f"{', '.join(map(str, content)) or 'nothing'}{hint}"
+        )
+    if not isinstance(content[name], Mapping):
+        kind = type(content[name]).__name__
+        raise CheckpointError(f"{name} in {path} must be a dictionary, got a {kind}")
+    return content[name]
+
+
+def _checked_sizes(
+    config: Mapping[str, Any], state: Mapping[str, Any], path: Path
+) -> Sizes:
+    """Read the sizes, and compare them with the file's own tensors first of all.
+
+    Only then is it safe to count up to them.
+    """
+    try:
+        sizes = Sizes(*(_size(config, name) for name in Sizes.__annotations__))
+    except ValueError as error:
+        raise CheckpointError(f"{path}: in its configuration, {error}") from error
+    found = _sizes_of(state)
+    wrong = [
+        f"{name} {asked:,} (its weights say {has:,})"
+        for name, asked, has in zip(
+            Sizes.__annotations__, astuple(sizes), found, strict=True
+        )
+        if asked != has
+    ]
+    if wrong:
+        raise CheckpointError(f"{path}: its configuration asks for {', '.join(wrong)}")
+    if sizes.n_embed % sizes.n_head:
+        raise CheckpointError(
+            f"{path}: n_embed {sizes.n_embed} is no multiple of n_head {sizes.n_head}"
+        )
+    if sizes.vocab_size < VOCAB_SIZE:
+        raise CheckpointError(
+            f"{path}: a vocabulary of {sizes.vocab_size:,} is too small for the "
+            f"tokenizer r50k_base, which has {VOCAB_SIZE:,} tokens"
+        )
+    return sizes
+
+
+def _size(config: Mapping[str, Any], name: str) -> int:
+    if name not in config:
+        raise CheckpointError(
+            f"{name} is missing; it has {', '.join(map(str, config))}"
+        )
+    return whole_number(name, config[name])
+
+
+def _sizes_of(state: Mapping[str, Any]) -> tuple[int, ...]:
+    """Read the sizes off the tensors; 0 for what they do not show."""
+    vocab_size, n_embed = _shape(state, "token_embed.weight")
+    context_length, _ = _shape(state, "position_embed.weight")
+    blocks = {match[1] for name in state if (match := _BLOCK.match(name))}
+    heads = {match[1] for name in state if (match := _HEAD.match(name))}
+    return vocab_size, context_length, n_embed, len(heads), len(blocks)
+
+
+def _shape(state: Mapping[str, Any], name: str) -> tuple[int, ...]:
+    shape = tuple(getattr(state.get(name), "shape", ()))
+    return shape if len(shape) == 2 else (0, 0)
+
+
+def details(content: Mapping[str, Any], sizes: Sizes) -> dict[str, Any]:
+    """Return what the trainer wrote down, as strict JSON data."""
+    kept = {name: content.get(name) for name in ("stage", "step", "pytorch_version")}
+    noted = {name: _plain(value) for name, value in kept.items()}
+    metrics = content.get("metrics")
+    if isinstance(metrics, Mapping):
+        noted["metrics"] = {str(name): _plain(v) for name, v in metrics.items()}
+    shape = ("n_embed", "n_head", "n_blocks")
+    return noted | {name: getattr(sizes, name) for name in shape}
+
+
+def _plain(value: Any) -> Any:
+    """Return a scalar as it is, and anything JSON could not carry as text."""
+    is_finite = isinstance(value, float) and math.isfinite(value)
+    if value is None or is_finite or type(value) in (bool, int, str):
+        return value
+    return str(value)[:200]

@@ -1,0 +1,1 @@
+"""XSLM checkpoints: a JSON toy GPT with its own byte-pair encoding."""

@@ -1,0 +1,1 @@
+"""What the pictures share: colours, labels, shapes and ticks."""

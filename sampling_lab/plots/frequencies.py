@@ -1,0 +1,72 @@
+"""What many seeds drew, beside what the probabilities say."""
+
+from __future__ import annotations
+
+from matplotlib.axes import Axes
+
+from ..counterfactuals import TheoryCheck
+from .distribution_rows import REST
+from .drawing.labels import Tokens, token_label
+from .drawing.style import FAINT, FINAL, FONT_SIZE, INK, PAPER, new_axes, quiet_frame
+from .drawing.text import name_ticks, write
+
+_LIGHT = "#bcd9ea"
+
+
+def plot_theory(
+    check: TheoryCheck, *, tokens: Tokens = None, ax: Axes | None = None
+) -> Axes:
+    """Draw what many seeds drew over the final probabilities and their 95 % band.
+
+    Args:
+        check: from `compare_with_theory`.
+        tokens: token texts, as a function of the id or a list by id; None shows ids.
+        ax: the axes to draw on; None makes a new figure.
+    """
+    ax = ax or new_axes(8.0, 1.9 + 0.4 * len(check.rows))
+    quiet_frame(ax)
+    for at, row in enumerate(check.rows):
+        ax.barh(at, row.prob, 0.72, color=_LIGHT, edgecolor=FINAL, linewidth=1.5)
+        ax.plot(
+            [row.low, row.high],
+            [at, at],
+            color=FAINT,
+            linewidth=9,
+            solid_capstyle="butt",
+            zorder=3,
+        )
+        marker, color = ("o", INK) if row.is_inside else ("X", "#d55e00")
+        ax.plot(
+            row.frequency,
+            at,
+            marker,
+            color=color,
+            markeredgecolor=PAPER,
+            markersize=10,
+            zorder=4,
+        )
+        text = f"{row.frequency:.3f}   {row.prob:.3f}"
+        write(ax, 1.02, at, text, transform=ax.get_yaxis_transform())
+    write(
+        ax,
+        1.02,
+        -0.75,
+        "drawn   theory",
+        transform=ax.get_yaxis_transform(),
+        color=FAINT,
+    )
+    names = [
+        REST if row.token_id is None else token_label(tokens, row.token_id)
+        for row in check.rows
+    ]
+    name_ticks(ax, "y", names)
+    ax.set_ylim(len(check.rows) - 0.5, -0.5)
+    ax.set_xlim(left=0)
+    ax.set_xlabel(
+        f"● drawn by {check.draws:,} seeds   ▬ 95 % of samples fall here\n"
+        f"chi-square {check.statistic:.1f} with {check.degrees} degrees of freedom, "
+        f"p-value {check.p_value:.2f}",
+        fontsize=FONT_SIZE,
+        color=INK,
+    )
+    return ax

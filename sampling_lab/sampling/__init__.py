@@ -1,0 +1,1 @@
+"""From logits and parameters to one token; nothing here knows a model."""

@@ -1,0 +1,301 @@
+"""The ways to turn final logits and a seed into one token.
+
+Each draw owns its random numbers, so no global generator is ever touched, and
+returns a `Drawn` that shows which number decided.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import random
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..errors import LogitsError, ParameterError
+from .sorting import by_rank
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One chosen token and the luck behind it.
+
+    Attributes:
+        token_id: the chosen token.
+        method: "greedy", "choices", "race" or "keyed"; "given" if nothing was drawn
+            because a person chose.
+        uniform: the number in [0, 1) that fell on the axis; None for a race.
+        segment: the chosen token's part (low, high) of that axis, scaled to 0-1.
+        exponential: the chosen token's Exp(1) number q; None unless a race.
+        score: its p / q, the highest of all; None unless a race.
+    """
+
+    token_id: int
+    method: str
+    uniform: float | None = None
+    segment: tuple[float, float] | None = None
+    exponential: float | None = None
+    score: float | None = None
+    _state: Tensor | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether the step's random numbers can be had again from this alone."""
+        return self.uniform is not None or self._state is not None
+
+    def exponentials(self, probs: Tensor) -> Tensor:
+        """Return every token's q of this race again, shape (V,).
+
+        Args:
+            probs: the final probabilities of this step (their shape and dtype count).
+        """
+        if self._state is None:
+            raise ParameterError(
+                "exponentials exist for a race drawn in this process, "
+                f"not {self.method}"
+            )
+        generator = torch.Generator(device="cpu")
+        generator.set_state(self._state)
+        return _exponentials(probs.cpu(), generator)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what decided, without what does not apply."""
+        numbers = {
+            "method": self.method,
+            "uniform": self.uniform,
+            "segment": list(self.segment) if self.segment else None,
+            "exponential": self.exponential,
+            "score": self.score,
+        }
+        return {key: value for key, value in numbers.items() if value is not None}
+
+
+class Draw(ABC):
+    """A source of luck with a seed; each call draws the next token of a run."""
+
+    name: ClassVar[str]
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def __call__(self, logits: Tensor) -> Drawn:
+        """Choose from final logits, shape (V,).
+
+        Raises:
+            LogitsError: the draw fell on a removed token, which no rule allows.
+        """
+        drawn = self._draw(logits)
+        if logits[drawn.token_id] == -torch.inf:
+            raise LogitsError(
+                f"the {self.name} draw chose removed token {drawn.token_id}"
+            )
+        return drawn
+
+    @abstractmethod
+    def _draw(self, logits: Tensor) -> Drawn:
+        """Choose one token id and say what decided."""
+
+    @abstractmethod
+    def skip(self, count: int, logits: Tensor) -> None:
+        """Pass over the luck of `count` tokens, to go on with the luck after it.
+
+        Args:
+            count: how many, >= 0.
+            logits: of any step, shape (V,); only their shape and dtype count.
+        """
+
+
+class Greedy(Draw):
+    """Take the highest logit, the lowest id on a tie; the seed has no effect."""
+
+    name = "greedy"
+
+    def _draw(self, logits: Tensor) -> Drawn:
+        return Drawn(int(logits.argmax()), self.name)
+
+    def skip(self, count: int, logits: Tensor) -> None:
+        """Do nothing: there is no luck."""
+
+
+class Wheel(Draw):
+    """A draw whose luck is one uniform number on a 0-1 axis cut into segments."""
+
+    @abstractmethod
+    def spin(self) -> float:
+        """Return the next step's number, in [0, 1)."""
+
+    def _draw(self, logits: Tensor) -> Drawn:
+        return land(self.name, self.spin(), logits)
+
+    def skip(self, count: int, logits: Tensor) -> None:
+        """Pass over `count` numbers."""
+        for _ in range(count):
+            self.spin()
+
+
+class Choices(Wheel):
+    """Draw as `random.Random(seed).choices` does over candidates in rank order.
+
+    One uniform number per token lands on a 0-1 axis cut into segments, the most
+    likely token first and equal ones by id. The weights are exp(logit - highest)
+    in Python floats, the arithmetic of XSLM.
+
+    >>> draw = Choices(7)
+    >>> weights = torch.tensor([5.0, 3.0, 2.0], dtype=torch.float64)
+    >>> "".join("abc"[draw(weights.log()).token_id] for _ in range(12))
+    'aababaabaaaa'
+    """
+
+    name = "choices"
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self._random = random.Random(seed)
+
+    def spin(self) -> float:
+        """Return the next number of `random.Random(seed)`."""
+        return self._random.random()
+
+
+class Keyed(Wheel):
+    """Draw with a uniform number that is a function of (seed, step) alone.
+
+    The number is the first 53 bits of BLAKE2b over "seed/step": the same on every
+    machine, for every vocabulary and whatever was drawn before.
+    """
+
+    name = "keyed"
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self._step = 0
+
+    def spin(self) -> float:
+        """Return the number that belongs to (seed, step)."""
+        self._step += 1
+        return _hashed(f"{self.seed}/{self._step - 1}")
+
+
+class Race(Draw):
+    """Draw as `torch.multinomial` with one sample does on the CPU (torch 2).
+
+    Every token of the vocabulary gets an Exp(1) number q from
+    `torch.Generator().manual_seed(seed)`, and the highest p / q wins. The numbers do
+    not depend on the probabilities, so runs with one seed share their luck.
+    """
+
+    name = "race"
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self._generator = torch.Generator(device="cpu").manual_seed(seed)
+
+    def exponentials(self, probs: Tensor) -> Tensor:
+        """Return the next step's q for every token, shape (V,)."""
+        return _exponentials(probs.cpu(), self._generator)
+
+    def _draw(self, logits: Tensor) -> Drawn:
+        probs = logits.cpu().softmax(-1)  # (V,)
+        state = self._generator.get_state()
+        q = self.exponentials(probs)
+        scores = probs / q
+        winner = int(scores.numpy().argmax())  # the first of equals, as torch has
+        return Drawn(
+            winner,
+            self.name,
+            exponential=q[winner].item(),
+            score=scores[winner].item(),
+            _state=state,
+        )
+
+    def skip(self, count: int, logits: Tensor) -> None:
+        """Pass over `count` races of as many tokens as there are logits."""
+        for _ in range(count):
+            self.exponentials(logits)
+
+
+DRAWS: dict[str, type[Draw]] = {draw.name: draw for draw in (Choices, Race, Keyed)}
+"""The draws by name."""
+
+
+def coin(seed: int, step: int) -> float:
+    """Return the coin of XTC, in [0, 1): a function of (seed, step) alone.
+
+    It is hashed as in `Keyed`, from "seed/step/xtc", so that it takes nothing from
+    the numbers of a draw: with XTC on or off, a seed has the same luck.
+    """
+    return _hashed(f"{seed}/{step}/xtc")
+
+
+def _hashed(key: str) -> float:
+    word = int.from_bytes(hashlib.blake2b(key.encode(), digest_size=8).digest())
+    return (word >> 11) * 2.0**-53
+
+
+def _exponentials(probs: Tensor, generator: torch.Generator) -> Tensor:
+    """Return what `exponential_` gives, shape (V,), in a third of its time.
+
+    torch makes each float32 number as -log1p(-u) of a float64 uniform u, one by one;
+    over all at once that has the same bits. Where it has not, torch is asked itself.
+    """
+    if probs.dtype == torch.float32 and _uniforms_make_exponentials():
+        return _logarithms(len(probs), generator)
+    return torch.empty_like(probs).exponential_(1, generator=generator)
+
+
+def _logarithms(count: int, generator: torch.Generator) -> Tensor:
+    uniforms = torch.empty(count, dtype=torch.float64).uniform_(generator=generator)
+    return uniforms.neg_().log1p_().neg_().float()
+
+
+@cache
+def _uniforms_make_exponentials() -> bool:
+    """Tell whether this build of torch makes exponentials of uniforms as we do."""
+    ours, torchs = (torch.Generator(device="cpu").manual_seed(1) for _ in range(2))
+    expected = torch.empty(256).exponential_(1, generator=torchs)
+    same = torch.equal(_logarithms(256, ours), expected)
+    return same and torch.equal(ours.get_state(), torchs.get_state())
+
+
+def segments(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the wheel of final logits (V,): kept ids and where their segments end.
+
+    Ids are in rank order, equal ones by id; ends are float64 sums of the weights
+    exp(logit - highest), so the last end is the whole circumference.
+    """
+    logits = logits.cpu()
+    candidates = by_rank(logits)
+    values = logits[candidates].double().numpy()
+    below = values - values[0]
+    if len(below) <= _FEW:
+        weights = np.array([math.exp(value) for value in below.tolist()])
+    else:
+        weights = np.exp(below)
+    return candidates, torch.from_numpy(weights).cumsum(0)
+
+
+_FEW = 4096
+"""Up to here weights are Python's exp; its last bit may differ from NumPy's."""
+
+
+GIVEN = "given"
+"""The method of a token that a person chose instead of the draw."""
+
+
+def land(method: str, uniform: float, logits: Tensor) -> Drawn:
+    """Return what a uniform number chooses: the segment on which it falls."""
+    candidates, ends = segments(logits)
+    total = ends[-1].item()
+    at = int(torch.searchsorted(ends, uniform * total, right=True))
+    at = min(at, len(candidates) - 1)
+    high = ends[at].item()
+    low = ends[at - 1].item() if at else 0.0
+    return Drawn(
+        int(candidates[at]), method, uniform, segment=(low / total, high / total)
+    )

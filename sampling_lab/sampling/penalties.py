@@ -1,0 +1,173 @@
+"""Stages that adjust logits by what was said before, or by request.
+
+What was said is part of a stage: it is a pure function of logits like any other, and
+a chain is built anew for every step. `SamplingParams.chain` decides which tokens
+count: with or without the prompt, and how far back.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from ..errors import ParameterError
+from . import validation
+from .stage import Stage, as_float
+
+
+@dataclass(frozen=True)
+class Penalty(Stage):
+    """A stage that lowers the logits of tokens that were said before.
+
+    Args:
+        penalty: how much; each kind has its own neutral value.
+        token_ids: the tokens that count, in order, once for each time.
+    """
+
+    penalty: float
+    token_ids: tuple[int, ...] = ()
+    adjusts: ClassVar[bool] = True
+    limits: ClassVar = {"penalty": validation.FINITE}
+
+    def __call__(self, logits: Tensor) -> Tensor:
+        """Return the logits with those of the tokens said before changed."""
+        result, counts = as_float(logits).clone(), Counter(self.token_ids)
+        at = _index(tuple(counts), result)
+        times = result.new_tensor(list(counts.values()))
+        result[..., at] = self._lowered(result[..., at], times)
+        return result
+
+    @abstractmethod
+    def _lowered(self, values: Tensor, times: Tensor) -> Tensor:
+        """Return new logits (..., n) for n tokens, each said `times` (n,) before."""
+
+
+@dataclass(frozen=True)
+class RepetitionPenalty(Penalty):
+    """Divide positive logits by the penalty and multiply negative ones by it.
+
+    Keskar et al. 2019, arXiv:1909.05858, with the sign rule that every engine has
+    added; the arithmetic of transformers 5. Once per token, however often it was
+    said; 1 is neutral.
+    """
+
+    name: ClassVar[str] = "repetition penalty"
+    limits: ClassVar = {"penalty": validation.POSITIVE}
+
+    def _lowered(self, values: Tensor, times: Tensor) -> Tensor:
+        return torch.where(values < 0, values * self.penalty, values / self.penalty)
+
+
+@dataclass(frozen=True)
+class FrequencyPenalty(Penalty):
+    """Subtract the penalty once for each time the token was said (OpenAI's API)."""
+
+    name: ClassVar[str] = "frequency penalty"
+
+    def _lowered(self, values: Tensor, times: Tensor) -> Tensor:
+        return values - self.penalty * times
+
+
+@dataclass(frozen=True)
+class PresencePenalty(Penalty):
+    """Subtract the penalty once if the token was said at all (OpenAI's API)."""
+
+    name: ClassVar[str] = "presence penalty"
+
+    def _lowered(self, values: Tensor, times: Tensor) -> Tensor:
+        return values - self.penalty
+
+
+@dataclass(frozen=True)
+class LogitBias(Stage):
+    """Add a number to the logits of chosen tokens (OpenAI's API).
+
+    Args:
+        biases: a mapping of token ids to what is added, or such pairs.
+    """
+
+    biases: tuple[tuple[int, float], ...]
+    name: ClassVar[str] = "logit bias"
+    adjusts: ClassVar[bool] = True
+    limits: ClassVar = {"biases": validation.biases}
+
+    def __call__(self, logits: Tensor) -> Tensor:
+        """Return the logits with the biases added."""
+        result, biases = as_float(logits).clone(), dict(self.biases or ())
+        added = result.new_tensor(list(biases.values()))
+        result[..., _index(tuple(biases), result)] += added
+        return result
+
+
+@dataclass(frozen=True)
+class Ban(Stage):
+    """Remove chosen tokens, whatever their logits.
+
+    Args:
+        token_ids: the tokens that may never be drawn.
+    """
+
+    token_ids: tuple[int, ...]
+    name: ClassVar[str] = "ban"
+    adjusts: ClassVar[bool] = True
+    limits: ClassVar = {"token_ids": validation.token_ids}
+
+    def __call__(self, logits: Tensor) -> Tensor:
+        """Return the logits with those of the banned tokens at -inf."""
+        result = as_float(logits).clone()
+        result[..., _index(self.token_ids or (), result)] = -torch.inf
+        return result
+
+
+@dataclass(frozen=True)
+class NoRepeatNGram(Stage):
+    """Remove every token that would say an n-gram of tokens a second time.
+
+    Paulus et al. 2018, arXiv:1705.04304 (n = 3), as in fairseq and transformers.
+    With n = 1 no token is said twice.
+
+    Args:
+        n: how many tokens in a row, >= 1.
+        token_ids: what was said so far, in order.
+    """
+
+    n: int
+    token_ids: tuple[int, ...] = ()
+    name: ClassVar[str] = "no-repeat-ngram"
+    adjusts: ClassVar[bool] = True
+    limits: ClassVar = {"n": validation.COUNT}
+
+    def __call__(self, logits: Tensor) -> Tensor:
+        """Return the logits with those of the tokens that would repeat at -inf."""
+        result = as_float(logits).clone()
+        result[..., _index(self.repeating(), result)] = -torch.inf
+        return result
+
+    def repeating(self) -> tuple[int, ...]:
+        """Return the tokens that would complete an n-gram said before, sorted.
+
+        >>> NoRepeatNGram(2, (5, 7, 5, 8, 5)).repeating()
+        (7, 8)
+        """
+        ids, before = self.token_ids, self.n - 1
+        begun = ids[len(ids) - before :]
+        places = range(before, len(ids))
+        return tuple(sorted({ids[i] for i in places if ids[i - before : i] == begun}))
+
+
+def _index(token_ids: Sequence[int], logits: Tensor) -> Tensor:
+    """Return token ids as an index tensor, or refuse those without a logit."""
+    vocab_size = logits.shape[-1]
+    for token_id in token_ids:
+        if not 0 <= token_id < vocab_size:
+            raise ParameterError(
+                f"token ids must be in [0, {vocab_size}), the vocabulary, "
+                f"got {token_id}"
+            )
+    return torch.tensor(token_ids, dtype=torch.long, device=logits.device)

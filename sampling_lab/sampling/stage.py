@@ -1,0 +1,162 @@
+"""The stages of a chain: pure functions, logits in and logits out.
+
+A stage takes float logits of shape (..., V) and returns the same shape in float32
+or better. A removed token is -inf, at least one token stays, and the input is never
+changed. `Stage.evidence` tells for each token the number that its rule compared.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from ..errors import LogitsError
+from . import validation
+from .sorting import (
+    by_rank,
+)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a stage compared: token i is removed when `values[i] relation threshold`."""
+
+    quantity: str
+    values: Tensor  # (V,)
+    relation: str
+    threshold: float
+
+
+class Stage(ABC):
+    """One step between a model's logits and the final ones.
+
+    Attributes:
+        name: what people call it.
+        adjusts: whether it shifts logits or bans tokens whatever the rest is, as
+            penalties do; greedy decoding then obeys it too.
+        limits: for each field, the rule that its value must follow.
+    """
+
+    name: ClassVar[str]
+    adjusts: ClassVar[bool] = False
+    limits: ClassVar[dict[str, validation.Rule]] = {}
+
+    def __post_init__(self) -> None:
+        """Validate the fields.
+
+        Raises:
+            ParameterError: a value outside its rule; names the rule and the value.
+        """
+        for field, rule in self.limits.items():
+            object.__setattr__(self, field, rule(field, getattr(self, field)))
+
+    @abstractmethod
+    def __call__(self, logits: Tensor) -> Tensor:
+        """Return the logits, shape (..., V), after this stage."""
+
+    def evidence(self, logits: Tensor) -> Evidence | None:
+        """Return what the rule compares over logits (V,); None if nothing is cut."""
+        return None
+
+
+@dataclass(frozen=True)
+class Temperature(Stage):
+    """Divide the logits by a temperature.
+
+    At 0, and where the division overflows, only the highest logit stays (the lowest
+    id on a tie): the limit of the rule, which is greedy decoding.
+
+    Args:
+        temperature: >= 0; 0 means greedy.
+        shifted: subtract the highest logit first, as XSLM does; the distribution is
+            the same, the rounding is not.
+    """
+
+    temperature: float
+    shifted: bool = False
+    name: ClassVar[str] = "temperature"
+    limits: ClassVar = {"temperature": validation.TEMPERATURE}
+
+    def __call__(self, logits: Tensor) -> Tensor:
+        """Return the scaled logits."""
+        logits = as_float(logits)
+        if self.temperature < torch.finfo(logits.dtype).tiny:
+            return _only_highest(logits)
+        scaled = self._scaled(logits)
+        overflows = ~scaled.amax(-1, keepdim=True).isfinite()  # (..., 1)
+        if not overflows.any():
+            return scaled
+        return torch.where(overflows, _only_highest(logits), scaled)
+
+    def evidence(self, logits: Tensor) -> Evidence | None:
+        """Return each token's rank against 1, where this stage is greedy."""
+        kept = self(logits) > -torch.inf
+        if bool((kept == (logits > -torch.inf)).all()):
+            return None
+        return Evidence("rank", ranks(as_float(logits)), ">", 1.0)
+
+    def _scaled(self, logits: Tensor) -> Tensor:
+        if self.shifted:
+            logits = logits - logits.amax(-1, keepdim=True)  # (..., V)
+        return logits / self.temperature
+
+
+def check_logits(logits: Tensor, where: str = "") -> None:
+    """Refuse logits that no rule can make a distribution of.
+
+    Args:
+        logits: shape (..., V).
+        where: what the message begins with.
+
+    Raises:
+        LogitsError: NaN or +inf (how many, where first), or no token allowed.
+    """
+    if logits.numel() == 0 or not logits.is_floating_point():
+        raise LogitsError(
+            f"{where}logits must be a float tensor of at least one token, got "
+            f"{logits.dtype} of shape {tuple(logits.shape)}"
+        )
+    highest = logits.amax(-1)  # NaN wins over all, so one look finds every fault
+    if bool(highest.isfinite().all()):
+        return
+    for fault, faulty in (("NaN", logits.isnan()), ("+inf", logits == torch.inf)):
+        if count := int(faulty.sum()):
+            first = faulty.nonzero()[0].tolist()
+            position = first[0] if len(first) == 1 else tuple(first)
+            raise LogitsError(
+                f"{where}logits must be finite or -inf, got {count} {fault} "
+                f"(first at {position}); check the checkpoint's weights and dtype"
+            )
+    raise LogitsError(f"{where}no token is allowed: every logit of a row is -inf")
+
+
+def ranks(logits: Tensor) -> Tensor:
+    """Return each token's rank, 1 for the highest, equal logits by id; shape (..., V).
+
+    >>> ranks(torch.tensor([1.0, 3.0, 3.0])).tolist()
+    [3, 1, 2]
+    """
+    if logits.dim() == 1:
+        order = torch.cat((by_rank(logits), (logits == -torch.inf).nonzero()[:, 0]))
+    else:
+        order = torch.sort(logits, descending=True, stable=True).indices
+    places = torch.arange(1, logits.shape[-1] + 1, device=logits.device)
+    return torch.empty_like(order).scatter_(-1, order, places.expand_as(order))
+
+
+def as_float(logits: Tensor) -> Tensor:
+    """Return logits without a gradient, float32 or float64."""
+    logits = logits.detach()
+    if logits.dtype in (torch.float32, torch.float64):
+        return logits
+    return logits.float()
+
+
+def _only_highest(logits: Tensor) -> Tensor:
+    winner = logits.argmax(-1, keepdim=True)  # (..., 1), the lowest id on a tie
+    kept = torch.zeros_like(logits, dtype=torch.bool).scatter_(-1, winner, True)
+    return logits.masked_fill(~kept, -torch.inf)

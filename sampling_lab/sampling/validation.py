@@ -1,0 +1,159 @@
+"""The rules that parameters must follow, in one place: value in, clean value out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+from ..errors import ParameterError
+
+Rule = Callable[[str, Any], Any]
+"""Takes a name and a value, returns the clean value or raises `ParameterError`."""
+
+SEED_LIMIT = 2**64
+
+
+def refuse(name: str, rule: str, value: Any) -> ParameterError:
+    """Return the error for a value outside its rule."""
+    return ParameterError(f"{name} must be {rule}, got {value!r}")
+
+
+@dataclass(frozen=True)
+class Number:
+    """A finite real number within bounds; bools and strings are none.
+
+    Attributes:
+        rule: the rule in words, for the message.
+        low: the smallest value allowed, or None.
+        high: the largest one.
+        open_low: whether `low` itself is outside.
+        off: values that mean off, and become None.
+    """
+
+    rule: str
+    low: float = -math.inf
+    high: float = math.inf
+    open_low: bool = False
+    off: tuple[float, ...] = ()
+
+    def __call__(self, name: str, value: Any) -> float | None:
+        """Return the value as a float, or None where it means off."""
+        if value is None and self.off:
+            return None
+        if not isinstance(value, Real) or isinstance(value, bool):
+            raise refuse(name, self.rule, value)
+        number = _as_float(value)
+        if number in self.off:
+            return None
+        inside = self.low <= number <= self.high and math.isfinite(number)
+        if not inside or (self.open_low and number == self.low):
+            raise refuse(name, self.rule, value)
+        return abs(number) if number == 0 else number  # -0.0 is 0
+
+
+@dataclass(frozen=True)
+class Whole:
+    """An integer >= 1; bools, floats and strings are none.
+
+    Attributes:
+        rule: the rule in words, for the message.
+        off: values that mean off, and become None.
+    """
+
+    rule: str
+    off: tuple[int, ...] = ()
+
+    def __call__(self, name: str, value: Any) -> int | None:
+        """Return the value as an int, or None where it means off."""
+        if value is None and self.off:
+            return None
+        if not isinstance(value, Integral) or isinstance(value, bool):
+            raise refuse(name, self.rule, value)
+        if value in self.off:
+            return None
+        if value < 1:
+            raise refuse(name, self.rule, value)
+        return int(value)
+
+
+def one_of(*choices: Any) -> Rule:
+    """Return the rule that a value is one of a few."""
+
+    def validate(name: str, value: Any) -> Any:
+        # Types must agree too: True == 1, but only one of them is meant.
+        if not any(type(value) is type(c) and value == c for c in choices):
+            raise refuse(name, f"one of {', '.join(map(repr, choices))}", value)
+        return value
+
+    return validate
+
+
+def seed(name: str, value: Any) -> int | None:
+    """Return a seed as an int; a whole float such as 1.0 is one, None is open."""
+    if value is None:
+        return None
+    whole = isinstance(value, Integral) or (
+        isinstance(value, float) and value.is_integer()
+    )
+    if not whole or isinstance(value, bool) or not 0 <= value < SEED_LIMIT:
+        raise refuse(name, "an integer in [0, 2**64) or None", value)
+    return int(value)
+
+
+def token_ids(name: str, value: Any) -> tuple[int, ...] | None:
+    """Return token ids, sorted and each once; None and nothing at all are off."""
+    rule = "token ids, integers >= 0"
+    if value is None:
+        return None
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise refuse(name, rule, value)
+    return tuple(sorted({_token_id(name, rule, item) for item in value})) or None
+
+
+def biases(name: str, value: Any) -> tuple[tuple[int, float], ...] | None:
+    """Return pairs of token id and bias, by id; a mapping will do, 0 is no bias."""
+    rule = "a mapping of token ids (integers >= 0) to finite numbers"
+    if value is None:
+        return None
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise refuse(name, rule, value)
+    pairs = value.items() if isinstance(value, Mapping) else value
+    result: dict[int, float] = {}
+    for pair in pairs:
+        if not isinstance(pair, Sequence) or len(pair) != 2:
+            raise refuse(name, rule, value)
+        bias = Number(f"{rule}; to ban a token use banned_token_ids")(name, pair[1])
+        result[_token_id(name, rule, pair[0])] = bias
+    return tuple(sorted(pair for pair in result.items() if pair[1])) or None
+
+
+def _token_id(name: str, rule: str, value: Any) -> int:
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 0:
+        raise refuse(name, rule, value)
+    return int(value)
+
+
+def _as_float(value: Real) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # an int beyond every float
+        return math.inf
+
+
+TEMPERATURE = Number("a finite number >= 0", low=0.0)
+MASS = Number("in (0, 1]", 0.0, 1.0, open_low=True)
+FRACTION = Number("in [0, 1]", 0.0, 1.0)
+POSITIVE = Number("a finite number > 0", low=0.0, open_low=True)
+FINITE = Number("a finite number")
+COUNT = Whole("an integer >= 1")
+
+
+def whole_number(name: str, value: Any, minimum: int = 1) -> int:
+    """Return `value` as an int >= `minimum`; bools, floats and strings are refused."""
+    good = isinstance(value, Integral) and not isinstance(value, bool)
+    if not good or value < minimum:
+        raise ParameterError(f"{name} must be an integer >= {minimum}, got {value!r}")
+    return int(value)

@@ -1,0 +1,91 @@
+"""Finding a checkpoint and its format, and saying what is wrong with a file."""
+
+import json
+import socket
+
+import pytest
+
+from sampling_lab import load
+from sampling_lab.errors import CheckpointError, ParameterError
+from sampling_lab.models.formats import FORMATS, detect
+
+
+@pytest.fixture
+def no_network(monkeypatch):
+    def refuse(*args, **kwargs):
+        raise AssertionError("the network was tried")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["checkpoints/mistyped", "./model.json", "/nowhere/model.pt", "no_such.gguf"],
+)
+def test_a_mistyped_path_names_the_absolute_path_and_asks_no_hub(name, no_network):
+    with pytest.raises(CheckpointError, match="there is no file or directory /"):
+        load(name)
+
+
+def test_a_mistyped_path_lists_what_is_there(tmp_path):
+    (tmp_path / "model.json").write_text("{}")
+    with pytest.raises(CheckpointError, match=r"holds: model\.json"):
+        load(tmp_path / "mode.json")
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", r"is empty \(0 bytes\)"),
+        (
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 5\n",
+            "Git LFS pointer of 66 bytes.*git lfs pull",
+        ),
+        (b"hello, world", r"12 bytes, beginning b'hello, world'.*it loads"),
+        (b"{broken", "not valid JSON"),
+        (b'{"a": 1}', r"keys \['a'\]; an XSLM checkpoint has settings"),
+        (b'{"a": ' + b"[" * 200_000, "not valid JSON"),
+        (b'{"a": ' + b"9" * 5_000 + b"}", "not valid JSON"),
+        (b"[1, 2]", "is no checkpoint the lab knows"),
+        (b"PK\x03\x04cut", "begins like a .pt but is cut short"),
+    ],
+)
+@pytest.mark.parametrize("suffix", [".pt", ".json", ".txt"])
+def test_damaged_files_say_what_they_are(tmp_path, content, problem, suffix):
+    path = tmp_path / f"model{suffix}"
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match=problem) as error:
+        load(path)
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_directory_without_config_says_what_it_has(tmp_path):
+    with pytest.raises(CheckpointError, match=r"has no config\.json$") as error:
+        load(tmp_path)
+    assert str(tmp_path) in str(error.value)
+    (tmp_path / "model.json").write_text("{}")
+    with pytest.raises(CheckpointError, match=r"did you mean .*model\.json\?"):
+        load(tmp_path)
+
+
+def test_config_json_alone_points_to_its_directory(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama"}))
+    with pytest.raises(CheckpointError, match="load its directory"):
+        load(tmp_path / "config.json")
+
+
+def test_unknown_format_lists_the_known_ones():
+    with pytest.raises(ParameterError, match=", ".join(FORMATS)):
+        load("anything", format="onnx")
+
+
+@pytest.mark.parametrize("head", [b"GGUF\x03\x00\x00\x00"])
+def test_gguf_is_found_by_its_first_bytes(tmp_path, head):
+    path = tmp_path / "weights.bin"
+    path.write_bytes(head)
+    assert detect(path) == "huggingface"
+
+
+def test_bundled_checkpoint_is_found_from_the_file_itself(tmp_path):
+    assert load("checkpoints/xslm/model.json").card.format == "xslm"

@@ -1,0 +1,107 @@
+"""Dialects: the two rules that differ, told apart on small rows."""
+
+import pytest
+import torch
+
+from sampling_lab.errors import ParameterError
+from sampling_lab.sampling.dialects import (
+    ADJUSTMENTS,
+    CUTS,
+    DEFAULT_DIALECT,
+    DIALECTS,
+    find_dialect,
+)
+from sampling_lab.sampling.draws import DRAWS
+from sampling_lab.sampling.params import SamplingParams
+
+
+def kept(dialect, logits, **settings):
+    chain = SamplingParams(dialect=dialect, **settings).chain()
+    return chain.ledger(logits).kept.nonzero().squeeze(-1).tolist()
+
+
+WITH_TIES = ["scratch_llm", "transformers", "vllm"]
+EXACTLY_K = ["xslm", "llama.cpp", "mlx", "ollama"]
+
+
+@pytest.mark.parametrize("dialect", EXACTLY_K + WITH_TIES)
+def test_ties_at_k(dialect):
+    ids = [1, 2, 4] if dialect in EXACTLY_K else [1, 2, 3, 4]
+    assert kept(dialect, torch.tensor([1.0, 2.0, 2.0, 2.0, 3.0]), top_k=3) == ids
+
+
+@pytest.mark.parametrize("dialect", EXACTLY_K + WITH_TIES)
+def test_a_tie_at_k_of_one_over_a_hundred_seeds(dialect):
+    logits = torch.tensor([3.0, 3.0, 1.0])
+    seen = set()
+    for seed in range(100):
+        params = SamplingParams(top_k=1, seed=seed, dialect=dialect)
+        seen.add(params.draw()(params.chain()(logits)).token_id)
+    assert seen == ({0} if dialect in EXACTLY_K else {0, 1})
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_mass_that_is_exactly_p(dtype):
+    logits = torch.tensor([0.3, 0.1, 0.1, 0.5], dtype=torch.float64).log().to(dtype)
+    for dialect in ("xslm", "scratch_llm", "llama.cpp"):
+        assert kept(dialect, logits, top_p=0.8) == [0, 3]
+    assert kept("ollama", logits, top_p=0.8) == [0, 1, 3]
+
+
+FIRST = ["scratch_llm", "transformers", "vllm", "ollama"]
+LAST = ["llama.cpp", "mlx"]
+
+
+@pytest.mark.parametrize("dialect", FIRST + LAST)
+@pytest.mark.parametrize(
+    ("temperature", "first", "last"),
+    [
+        (0.5, [1.0, 0, 0, 0], [0.881, 0.119, 0, 0]),
+        (1.5, [0.551, 0.283, 0.166, 0], [0.661, 0.339, 0, 0]),
+    ],
+)
+def test_temperature_first_or_last(dialect, temperature, first, last):
+    params = SamplingParams(temperature=temperature, top_p=0.8, dialect=dialect)
+    probs = params.chain().probs(torch.tensor([2.0, 1.0, 0.2, -1.0])).tolist()
+    assert [round(p, 3) for p in probs] == (first if dialect in FIRST else last)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_cut_by_rank_does_not_care_about_temperature(dialect):
+    logits = torch.tensor([2.0, 1.0, 0.2, -1.0])
+    assert kept(dialect, logits, temperature=0.5, top_k=3) == [0, 1, 2]
+
+
+def test_the_mass_of_a_nucleus_may_be_counted_before_or_after_min_p():
+    """Min-p 0.4 leaves 0 and 1, and 0.53 of that mass is in token 0 alone."""
+    logits = torch.tensor([0.4, 0.35, 0.15, 0.1]).log()
+    settings = {"top_p": 0.5, "min_p": 0.4}
+    assert kept("vllm", logits, **settings) == [0]
+    assert kept("transformers", logits, **settings) == [0, 1]
+
+
+def test_every_dialect_names_fields_and_draws_that_exist():
+    fields = set(SamplingParams().to_dict())
+    for name, dialect in DIALECTS.items():
+        assert dialect.name == name
+        assert set(dialect.order) | {"temperature"} <= fields
+        assert sorted(dialect.order) == sorted((*ADJUSTMENTS, *CUTS, "temperature"))
+        assert [n for n in dialect.order if n not in dialect.lacks] == [*dialect.own]
+        assert SamplingParams(**dialect.defaults)
+        assert dialect.draw in DRAWS
+        assert dialect.mirrors
+    assert DEFAULT_DIALECT in DIALECTS
+
+
+def test_an_unknown_dialect_is_named_with_the_known_ones():
+    with pytest.raises(ParameterError, match=r"one of xslm, .* or None, got 'gpt'"):
+        find_dialect("gpt")
+
+
+def test_the_table_tells_checked_from_unchecked():
+    rows = {name: dialect.to_dict() for name, dialect in DIALECTS.items()}
+    checked = [n for n in rows if rows[n]["status"] == "checked against the engine"]
+    assert checked == ["xslm", "scratch_llm", "transformers"]
+    assert rows["mlx"]["status"] == "not checked against the engine"
+    assert rows["ollama"]["order"] == "top-k → temperature → top-p → min-p"
+    assert rows["llama.cpp"]["defaults"].startswith("temperature 0.8, top_k 40")
