@@ -10,7 +10,7 @@ from tests.browser import (
     ARGUMENTS,
     BROWSER,
     SECONDS,
-    Panel,
+    PicturePanel,
     open_and_run,
     playwright,
     serve_notebooks,
@@ -52,7 +52,7 @@ def slider_to_page(checkpoint: Path, prompt: str, rounds: int = 60) -> float | N
             code = _CELL.format(checkpoint=str(checkpoint), prompt=prompt)
             write_notebook(page, lab, "bench.ipynb", code)
             open_and_run(page, lab, "bench.ipynb")
-            knob = Panel(page).row("temperature").locator(".noUi-handle")
+            knob = PicturePanel(page).row("temperature").locator(".noUi-handle")
             taken = []
             for at in range(rounds):
                 key = "ArrowRight" if at % 20 < 10 else "ArrowLeft"

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from sampling_lab import SamplingParams, generate
-from sampling_lab.explorer.pictures.step_view import View, step_view
+from sampling_lab.explorer.pictures.step_view import StepView, step_view
 from sampling_lab.explorer.pictures.tabs import TABS, Pictures
 from sampling_lab.generation.results import Generation
 from sampling_lab.models.base import Model
@@ -62,5 +62,5 @@ def moves(model: Model, made: Generation, tab: str) -> Iterator[tuple[str, float
 
 def _view(
     model: Model, made: Generation, step: int, params: SamplingParams | None
-) -> View:
+) -> StepView:
     return step_view(model, made, made.steps[step], params)

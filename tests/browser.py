@@ -253,7 +253,7 @@ def run_all_cells(page: playwright.Page) -> None:
     page.wait_for_function("window.haveRun")
 
 
-class Panel:
+class PicturePanel:
     """The panel on the page, as a person sees it."""
 
     def __init__(self, page: playwright.Page) -> None:

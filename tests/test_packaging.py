@@ -148,7 +148,7 @@ HEAVY = "{'torch', 'matplotlib', 'numpy', 'transformers', 'ipywidgets'}"
     "code",
     [
         "import sampling_lab; dir(sampling_lab)",
-        "import sampling_lab.cli; sampling_lab.cli.build_parser().format_help()",
+        "import sampling_lab.cli.main as cli; cli.build_parser().format_help()",
     ],
 )
 def test_importing_brings_in_nothing_heavy(code: str) -> None:
@@ -171,7 +171,7 @@ def test_every_public_name_is_there(name: str) -> None:
 
 def test_editors_see_the_names_that_are_loaded_lazily() -> None:
     source = (ROOT / "sampling_lab/__init__.py").read_text(encoding="utf-8")
-    typed = set(re.findall(r"^    from \.(\w+) import (\w+) as \2$", source, re.M))
+    typed = set(re.findall(r"^    from \.([\w.]+) import (\w+) as \2$", source, re.M))
     assert typed == {(module, name) for name, module in sampling_lab._MODULES.items()}
 
 

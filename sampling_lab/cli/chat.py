@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     from ..sampling.params import SamplingParams
     from ..sampling.validation import whole_number
     from .repl import Repl
-    from .terminal import Screen
+    from .terminal import Terminal
 
     names = ("temperature", "top_k", "top_p", "min_p", "seed")
     params = SamplingParams(**{name: getattr(args, name) for name in names})
@@ -55,5 +55,5 @@ def run(args: argparse.Namespace) -> int:
         max_new_tokens=args.max_new_tokens,
     )
     source = sys.stdin if args.prompt is None else None
-    repl = Repl(conversation, Screen(source, sys.stdout, sys.stderr))
+    repl = Repl(conversation, Terminal(source, sys.stdout, sys.stderr))
     return repl.run() if args.prompt is None else repl.once(args.prompt)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import FetchError, ParameterError
 from ..text import terminal
-from .terminal import INTERRUPTED, say
+from .terminal import INTERRUPTED, error_line
 
 if TYPE_CHECKING:
     from ..generation.loop import Generation, Run
@@ -107,7 +107,7 @@ def _write_stream(run: Run) -> Generation:
 
 def _write_notes(generation: Generation) -> None:
     for note in generation.notes:
-        say("note", note)
+        error_line("note", note)
 
 
 def _document(
@@ -218,7 +218,7 @@ def fetch(args: Namespace) -> int:
         except FetchError as error:
             if not args.optional:
                 raise
-            say("warning", f"could not fetch {name}: {error}")
+            error_line("warning", f"could not fetch {name}: {error}")
         else:
             sys.stdout.write(f"{path}\n")
     return 0

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from .. import __version__
 from ..errors import ParameterError, SamplingLabError
 from . import commands
+from .terminal import INTERRUPTED, error_line
 
 _EPILOG = """\
 examples:
@@ -82,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             status = args.run(args)
         sys.stdout.flush()
     except KeyboardInterrupt:
-        return _fail("interrupted", commands.INTERRUPTED)
+        return _fail("interrupted", INTERRUPTED)
     except BrokenPipeError:
         # The reader has left, so what is still buffered cannot be written at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -95,12 +96,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _fail(message: str, status: int) -> int:
-    commands.say("error", message)
+    error_line("error", message)
     return status
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    commands.say("warning", str(message))
+    error_line("warning", str(message))
 
 
 def _normalised(argv: Sequence[str]) -> list[str]:

@@ -15,7 +15,7 @@ from ..generation.results import Generation
 from ..sampling.params import SamplingParams
 from ..sampling.settings_text import number
 from ..sampling.validation import whole_number
-from .terminal import INTERRUPTED, Screen
+from .terminal import INTERRUPTED, Terminal
 
 LEAVE = ("exit", "quit", "/exit", "/quit")
 MAIN_SETTINGS = ("temperature", "top_k", "top_p", "min_p", "seed")
@@ -43,7 +43,7 @@ _AFTERWORD = (
 class Repl:
     """The loop around a conversation."""
 
-    def __init__(self, conversation: Conversation, screen: Screen) -> None:
+    def __init__(self, conversation: Conversation, screen: Terminal) -> None:
         self.conversation = conversation
         self.screen = screen
         self._dropped = 0  # as last told
@@ -92,7 +92,7 @@ class Repl:
         if word in LEAVE:
             return False
         if word.startswith("/") and not word.startswith("//"):
-            self._obey(word[1:])
+            self._run_command(word[1:])
         elif text:
             is_escaped = word.startswith("//")
             self._answer(text.replace("//", "/", 1) if is_escaped else text)
@@ -167,7 +167,7 @@ class Repl:
             return [f"the reply ends here after {count}; see /set max-new-tokens"]
         return [] if reply.text.strip() else ["the reply is empty"]
 
-    def _obey(self, command: str) -> None:
+    def _run_command(self, command: str) -> None:
         name, _, rest = command.partition(" ")
         if name not in COMMANDS:
             known = ", ".join(f"/{name}" for name in COMMANDS)

@@ -17,7 +17,7 @@ INTERRUPTED = 130
 _BOLD, _DIM = 1, 2
 
 
-class Screen:
+class Terminal:
     """Where lines come from, replies go (stdout) and remarks go (stderr).
 
     With a person at both ends there are prompts, line editing and history; otherwise
@@ -84,7 +84,7 @@ class Screen:
         """Say something that is not the model's."""
         if not self.is_interactive:
             for line in text.splitlines():
-                say(kind, line)
+                error_line(kind, line)
             return
         text = f"error: {text}" if kind == "error" else text
         self._err.write(self._styled(terminal(text), _DIM) + "\n")
@@ -94,7 +94,7 @@ class Screen:
         return f"\033[{style}m{text}\033[0m" if self._has_colour else text
 
 
-def say(kind: str, message: str) -> None:
+def error_line(kind: str, message: str) -> None:
     """Write one line to stderr, whatever the message holds."""
     line = terminal(" ".join(message.splitlines()))
     sys.stderr.write(f"sampling-lab: {kind}: {line}\n")

@@ -2,45 +2,45 @@
 
 `temperature_map` tells which token one seed chooses at every temperature,
 `what_would_it_take` at which settings it would choose a given one, and
-`compare_with_theory` what many seeds choose beside the probabilities.
+`compare_frequencies` what many seeds choose beside the probabilities.
 """
 
 from .frequencies import (
+    FrequencyRow,
+    FrequencyTest,
     SeedGrid,
-    TheoryCheck,
-    TheoryRow,
-    compare_with_theory,
+    compare_frequencies,
     draw_many,
     seed_grid,
 )
 from .noise import (
     History,
-    Luck,
     RaceRow,
     Slice,
-    luck_of,
+    StepNoise,
+    noise_of_step,
     race_rows,
     wheel_slices,
 )
 from .temperature_map import Flip, Segment, TemperatureMap, flips, temperature_map
-from .what_would_it_take import Reach, smallest_k, smallest_p, what_would_it_take
+from .what_would_it_take import WhatItTakes, smallest_k, smallest_p, what_would_it_take
 
 __all__ = [
     "Flip",
+    "FrequencyRow",
+    "FrequencyTest",
     "History",
-    "Luck",
     "RaceRow",
-    "Reach",
     "SeedGrid",
     "Segment",
     "Slice",
+    "StepNoise",
     "TemperatureMap",
-    "TheoryCheck",
-    "TheoryRow",
-    "compare_with_theory",
+    "WhatItTakes",
+    "compare_frequencies",
     "draw_many",
     "flips",
-    "luck_of",
+    "noise_of_step",
     "race_rows",
     "seed_grid",
     "smallest_k",

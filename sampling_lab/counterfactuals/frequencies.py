@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ..errors import ParameterError
-from ..sampling.draws import Race, Wheel, segments
+from ..sampling.draws import Race, UniformDraw, segments
 from ..sampling.params import SamplingParams
 from .noise import NO_HISTORY, History
 
@@ -20,7 +20,7 @@ _OUTSIDE = 0.025
 
 
 @dataclass(frozen=True)
-class TheoryRow:
+class FrequencyRow:
     """One token over many seeds; `token_id` None is everything not named.
 
     `low` and `high` are frequencies: the exact binomial 95 % band, beyond each end
@@ -41,7 +41,7 @@ class TheoryRow:
 
 
 @dataclass(frozen=True)
-class TheoryCheck:
+class FrequencyTest:
     """Many draws beside their theory.
 
     Attributes:
@@ -53,7 +53,7 @@ class TheoryCheck:
             is true; 1 where there is but one cell.
     """
 
-    rows: tuple[TheoryRow, ...]
+    rows: tuple[FrequencyRow, ...]
     draws: int
     statistic: float
     degrees: int
@@ -93,8 +93,8 @@ def draw_many(
         return torch.tensor(winners, dtype=torch.int64)
     final = params.chain(*history)(logits).cpu()
     draws = [params.replace(seed=seed).draw() for seed in seeds]
-    if draws and isinstance(draws[0], Wheel):
-        uniforms = torch.tensor([d.spin() for d in draws], dtype=torch.float64)
+    if draws and isinstance(draws[0], UniformDraw):
+        uniforms = torch.tensor([d.next_uniform() for d in draws], dtype=torch.float64)
         return _land_many(final, uniforms)
     if draws and isinstance(draws[0], Race):
         probs = final.softmax(-1)  # (V,)
@@ -112,14 +112,14 @@ def _land_many(logits: Tensor, uniforms: Tensor) -> Tensor:
     return candidates[places.clamp(max=len(candidates) - 1)]
 
 
-def compare_with_theory(
+def compare_frequencies(
     logits: Tensor,
     params: SamplingParams,
     seeds: int | Sequence[int] = 2000,
     *,
     n: int = 10,
     history: History = NO_HISTORY,
-) -> TheoryCheck:
+) -> FrequencyTest:
     """Draw with many seeds and compare the frequencies with the final probabilities.
 
     Args:
@@ -134,7 +134,7 @@ def compare_with_theory(
 
     Example:
         >>> logits = torch.tensor([0.5, 0.3, 0.2]).log()
-        >>> check = compare_with_theory(logits, SamplingParams(), 1000)
+        >>> check = compare_frequencies(logits, SamplingParams(), 1000)
         >>> [row.count for row in check.rows], check.p_value > 0.05
         ([509, 293, 198], True)
     """
@@ -152,7 +152,7 @@ def compare_with_theory(
     counts = torch.bincount(drawn, minlength=len(probs))  # (V,)
     order = probs.sort(descending=True, stable=True).indices[: int((probs > 0).sum())]
     statistic, degrees = _chi_square(probs[order], counts[order])
-    return TheoryCheck(
+    return FrequencyTest(
         rows=_rows(order, probs, counts, n),
         draws=len(seeds),
         statistic=statistic,
@@ -195,7 +195,7 @@ def _pool(values: Tensor, own: int) -> Tensor:
 
 def _rows(
     order: Tensor, probs: Tensor, counts: Tensor, n: int
-) -> tuple[TheoryRow, ...]:
+) -> tuple[FrequencyRow, ...]:
     draws = int(counts.sum())
     named = [(int(i), probs[i].item(), int(counts[i])) for i in order[:n]]
     cells: list[tuple[int | None, float, int]] = [*named]
@@ -203,7 +203,7 @@ def _rows(
         rest = order[n:]
         cells.append((None, probs[rest].sum().item(), int(counts[rest].sum())))
     return tuple(
-        TheoryRow(token_id, prob, count, count / draws, *binomial_band(prob, draws))
+        FrequencyRow(token_id, prob, count, count / draws, *binomial_band(prob, draws))
         for token_id, prob, count in cells
     )
 

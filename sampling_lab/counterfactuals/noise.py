@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ..errors import ParameterError
-from ..sampling.draws import Drawn, Race, Wheel, land, segments
+from ..sampling.draws import DrawResult, Race, UniformDraw, inverse_cdf, segments
 from ..sampling.params import SamplingParams
 from ..sampling.validation import whole_number
 
@@ -35,7 +35,7 @@ NO_HISTORY = History()
 
 
 @dataclass(frozen=True, eq=False)
-class Luck:
+class StepNoise:
     """The random numbers of one step; they choose from any final logits.
 
     Attributes:
@@ -51,7 +51,7 @@ class Luck:
     def choose(self, logits: Tensor) -> int:
         """Return the token that this luck chooses from final logits, shape (V,)."""
         if self.exponentials is None:
-            return land(self.method, self.uniform, logits).token_id
+            return inverse_cdf(self.method, self.uniform, logits).token_id
         return int((logits.cpu().softmax(-1) / self.exponentials).argmax())
 
 
@@ -72,13 +72,13 @@ class RaceRow(NamedTuple):
     score: float
 
 
-def luck_of(
+def noise_of_step(
     logits: Tensor,
     params: SamplingParams,
     *,
     step: int = 0,
-    drawn: Drawn | None = None,
-) -> Luck:
+    drawn: DrawResult | None = None,
+) -> StepNoise:
     """Return the luck of one step, the same numbers that its draw uses.
 
     Args:
@@ -90,16 +90,16 @@ def luck_of(
         drawn: what a generation drew at that step; then `step` is not needed.
 
     Example:
-        >>> luck = luck_of(torch.zeros(3), SamplingParams(seed=7, dialect="xslm"))
+        >>> luck = noise_of_step(torch.zeros(3), SamplingParams(seed=7, dialect="xslm"))
         >>> luck.method, round(luck.uniform, 3)
         ('choices', 0.324)
     """
     wide = logits.detach().cpu()
     wide = wide if wide.dtype == torch.float64 else wide.float()  # as a chain does
     if drawn is not None and drawn.method == Race.name:
-        return Luck(drawn.method, exponentials=drawn.exponentials(wide))
+        return StepNoise(drawn.method, exponentials=drawn.exponentials(wide))
     if drawn is not None and drawn.uniform is not None:
-        return Luck(drawn.method, uniform=drawn.uniform)
+        return StepNoise(drawn.method, uniform=drawn.uniform)
     if drawn is not None:
         raise ParameterError(
             f"a {drawn.method} step used no random number; give step= instead of drawn="
@@ -107,12 +107,12 @@ def luck_of(
     return _skip_to(params, whole_number("step", step, minimum=0), wide)
 
 
-def _skip_to(params: SamplingParams, step: int, wide: Tensor) -> Luck:
+def _skip_to(params: SamplingParams, step: int, wide: Tensor) -> StepNoise:
     draw = params.replace(temperature=1.0).draw()  # a cold one has no luck
     draw.skip(step, wide)
-    if isinstance(draw, Wheel):
-        return Luck(draw.name, uniform=draw.spin())
-    return Luck(draw.name, exponentials=draw.exponentials(wide))
+    if isinstance(draw, UniformDraw):
+        return StepNoise(draw.name, uniform=draw.next_uniform())
+    return StepNoise(draw.name, exponentials=draw.exponentials(wide))
 
 
 def wheel_slices(logits: Tensor, n: int = 20) -> tuple[Slice, ...]:
@@ -131,7 +131,7 @@ def wheel_slices(logits: Tensor, n: int = 20) -> tuple[Slice, ...]:
     return slices + rest
 
 
-def race_rows(logits: Tensor, luck: Luck, n: int = 10) -> tuple[RaceRow, ...]:
+def race_rows(logits: Tensor, luck: StepNoise, n: int = 10) -> tuple[RaceRow, ...]:
     """Return the n best of a race over final logits (V,), the winner first.
 
     Raises:

@@ -13,12 +13,12 @@ from torch import Tensor
 
 from ..errors import ParameterError
 from ..sampling.chain import Chain
-from ..sampling.draws import Drawn
+from ..sampling.draws import DrawResult
 from ..sampling.params import SamplingParams
 from ..sampling.stage import Stage, Temperature
 from ..sampling.truncation import MinP, TopK, TopNSigma, TopP
 from .envelope import Line, Segment, contenders, upper_envelope
-from .noise import NO_HISTORY, History, Luck, luck_of
+from .noise import NO_HISTORY, History, StepNoise, noise_of_step
 
 _PRECISION = 1e-7
 """Bisection ends when an interval is this narrow, relative to its temperature."""
@@ -96,7 +96,7 @@ def temperature_map(
     params: SamplingParams,
     *,
     step: int | None = None,
-    drawn: Drawn | None = None,
+    drawn: DrawResult | None = None,
     history: History = NO_HISTORY,
     low: float = 0.05,
     high: float = 5.0,
@@ -127,7 +127,7 @@ def temperature_map(
     """
     _check_range(low, high)
     step = history.step if step is None else step
-    luck = luck_of(logits, params, step=step, drawn=drawn)
+    luck = noise_of_step(logits, params, step=step, drawn=drawn)
     steady, stage, later = _split(params, history)
     search = _Search(steady(logits).cpu(), stage, later, luck, low, high)
     return search.run()
@@ -155,7 +155,7 @@ class _Search:
     logits: Tensor
     temperature: Temperature
     later: tuple[Stage, ...]
-    luck: Luck
+    luck: StepNoise
     low: float
     high: float
 

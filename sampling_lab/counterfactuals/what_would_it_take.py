@@ -10,16 +10,16 @@ import torch
 from torch import Tensor
 
 from ..errors import ParameterError
-from ..sampling.draws import Drawn
+from ..sampling.draws import DrawResult
 from ..sampling.params import SamplingParams
-from .noise import NO_HISTORY, History, Luck, luck_of
+from .noise import NO_HISTORY, History, StepNoise, noise_of_step
 from .temperature_map import temperature_map
 
 _P_STEP = 1e-9
 
 
 @dataclass(frozen=True)
-class Reach:
+class WhatItTakes:
     """What it would take for one seed to choose a token.
 
     Attributes:
@@ -140,11 +140,11 @@ def what_would_it_take(
     token_id: int,
     *,
     step: int | None = None,
-    drawn: Drawn | None = None,
+    drawn: DrawResult | None = None,
     history: History = NO_HISTORY,
     low: float = 0.05,
     high: float = 5.0,
-) -> Reach:
+) -> WhatItTakes:
     """Return the settings at which one seed would choose a token, if there are any.
 
     In a race that settles it: a token with a higher logit and a smaller q is kept
@@ -162,7 +162,7 @@ def what_would_it_take(
         high: the highest.
     """
     step = history.step if step is None else step
-    luck = luck_of(logits, params, step=step, drawn=drawn)
+    luck = noise_of_step(logits, params, step=step, drawn=drawn)
 
     def intervals(settings: SamplingParams) -> tuple[tuple[float, float], ...]:
         found = temperature_map(
@@ -178,7 +178,7 @@ def what_would_it_take(
 
     trial = _Trial(logits, params, token_id, history, luck, intervals)
     recipes = tuple(trial.recipes())
-    return Reach(
+    return WhatItTakes(
         token_id=token_id,
         intervals=intervals(params),
         smallest_k=smallest_k(logits, token_id, params, history=history),
@@ -202,7 +202,7 @@ class _Trial:
     params: SamplingParams
     token_id: int
     history: History
-    luck: Luck
+    luck: StepNoise
     intervals: Callable[[SamplingParams], tuple[tuple[float, float], ...]]
 
     @property

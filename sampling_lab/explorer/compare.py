@@ -16,11 +16,11 @@ from ..generation.grid import Cell, Grid
 from ..models import load
 from ..models.base import Model
 from ..sampling.params import SamplingParams
-from ..sampling.settings_text import parse_lines, parse_seeds, setting_words
+from ..sampling.settings_text import format_settings, parse_lines, parse_seeds
 from .controls.prompt import count_box, example_prompt, prompt_box, typed_prompt
 from .controls.slider_with_box import label
-from .panel.event_loop import Pacer
-from .panel.lab_widget import Board, button, group, line
+from .panel.event_loop import Throttle
+from .panel.lab_widget import LabWidget, button, html_line, named_box
 from .panel.player import Player
 from .pictures.compare_html import STYLE, answer_names, answers_html, table_html
 
@@ -67,7 +67,7 @@ class GridPlayer(Player):
         return list(joined.from_iterable(self.run.runs if self.run else ()))
 
 
-class Compare(Board):
+class Compare(LabWidget):
     r"""A grid of runs over one prompt: a row per setting, a column per seed.
 
     All runs advance together, a token at a time, each as it would alone.
@@ -115,15 +115,18 @@ class Compare(Board):
         self.model = model if isinstance(model, Model) else load(model)
         prompt = example_prompt(self.model) if prompt is None else prompt
         self.prompt = prompt_box(prompt, rows=2)
-        self.settings = _settings_box("\n".join(map(setting_words, settings)))
+        self.settings = _settings_box("\n".join(map(format_settings, settings)))
         self.seeds = _text_box(" ".join(map(str, seeds)), "Such as 1 2 3, or 1-6")
         limit = max_new_tokens or self.model.card.default_max_new_tokens
         self.max_new_tokens = count_box(limit)
         self.reference = _dropdown("The run that the others are held beside")
-        self.table, self.answers = line("table"), line("answers-box")
-        self.refresh = Pacer(self.home, self._refresh, BETWEEN_TABLES)
+        self.table, self.answers = html_line("table"), html_line("answers-box")
+        self.refresh = Throttle(self.home, self._refresh, BETWEEN_TABLES)
         self.player = GridPlayer(
-            self.model, self.home, partial(self.guard, what="run"), self._played
+            self.model,
+            self.home,
+            partial(self.run_showing_errors, what="run"),
+            self._played,
         )
         self._titles: list[str] = []
         self._seeds: list[int] = []
@@ -147,7 +150,7 @@ class Compare(Board):
         In a notebook this returns at once and the tokens come in afterwards.
         """
         self.player.stop()
-        if self.guard(self._start, "run") and not self.player.is_playing:
+        if self.run_showing_errors(self._start, "run") and not self.player.is_playing:
             self.player.play()  # else the loop that plays goes on with the new grid
 
     async def finished(self) -> Grid | None:
@@ -204,7 +207,7 @@ class Compare(Board):
             seeds,
             max_new_tokens=self.max_new_tokens.value,
         )
-        self._titles, self._seeds = list(map(setting_words, settings)), seeds
+        self._titles, self._seeds = list(map(format_settings, settings)), seeds
         self.player.start(grid)
         self._offer_references()
 
@@ -226,7 +229,7 @@ class Compare(Board):
         self.refresh.request()
 
     def _refresh(self) -> None:
-        self.guard(self.redraw)
+        self.run_showing_errors(self.redraw)
 
     def _reference_chosen(self, change: dict[str, Any]) -> None:
         self.refresh.request()
@@ -249,9 +252,9 @@ class Compare(Board):
         ]
         self.lay_out(
             widgets.HTML(STYLE),
-            line("card", html.escape(self.model.card.summary())),
-            group(widgets.HBox, "asked", columns),
-            group(widgets.HBox, "buttons", [self.compare_button, self.stop_button]),
+            html_line("card", html.escape(self.model.card.summary())),
+            named_box(widgets.HBox, "asked", columns),
+            named_box(widgets.HBox, "buttons", [self.compare_button, self.stop_button]),
             self.table,
             self.answers,
             self.status,

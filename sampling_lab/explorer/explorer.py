@@ -18,9 +18,9 @@ from ..sampling.params import SamplingParams
 from .controls.export import save_files
 from .controls.prompt import PromptBox, count_box
 from .controls.token_strip import TokenStrip
-from .explorer_widgets import Desk
+from .explorer_widgets import ExplorerWidgets
 from .panel.player import Player
-from .panel.prompt_scorer import Scorer
+from .panel.prompt_scorer import PromptScorer
 from .pictures.picture_panel import BETWEEN_PICTURES
 from .presets import carry_over, presets
 from .session import Session
@@ -33,7 +33,7 @@ _ACTIONS = ("run", "explain", "code", "save", "branches", "model")
 """What a person asks for; an error of one is shown until the next."""
 
 
-class Explorer(Desk):
+class Explorer(ExplorerWidgets):
     r"""A panel over one model: move a slider, see the distribution; generate, stop.
 
     The picture shows the next token after the prompt, and which one the seed draws;
@@ -79,8 +79,8 @@ class Explorer(Desk):
     ) -> None:
         self.session = _session(model)
         card = self.model.card
-        self.asks = PromptBox(self.model, prompt)
-        self.prompt = self.asks.text
+        self.prompt_box = PromptBox(self.model, prompt)
+        self.prompt = self.prompt_box.text
         self.max_new_tokens = count_box(max_new_tokens or card.default_max_new_tokens)
         self.strip = TokenStrip()
         self._made_for: tuple[Any, ...] = ()
@@ -91,11 +91,13 @@ class Explorer(Desk):
             presets(card),
         )
         self.player = self._new_player()
-        self.scorer = Scorer(
-            self.home, partial(self.guard, what="score"), self.refresh.request
+        self.scorer = PromptScorer(
+            self.home,
+            partial(self.run_showing_errors, what="score"),
+            self.refresh.request,
         )
         self._arrange()
-        self.asks.on_change(self._input_changed)
+        self.prompt_box.on_change(self._input_changed)
         self.max_new_tokens.observe(self._input_changed, "value")
         self.strip.observe(self._token_selected, "selected")
         self.strip.observe(self._asked_anew, "prompt")
@@ -209,12 +211,12 @@ class Explorer(Desk):
     def _act(self, action: Callable[[], None], what: str) -> bool:
         """Do what a person asked for; what was said of the last such thing is over."""
         self._forget()
-        return self.guard(action, what)
+        return self.run_showing_errors(action, what)
 
     def _forget(self) -> None:
         self._notice = ""
         for what in _ACTIONS:
-            self.forget_trouble(what)
+            self.clear_error(what)
 
     def _step(self) -> None:
         if not self.player.is_open or self._made_for != self._settings():
@@ -286,7 +288,7 @@ class Explorer(Desk):
     def _fit(self, before: ModelCard) -> None:
         """Fit the widgets to the model in place of one that was there before."""
         card, params = self.model.card, self.params
-        self.asks.fit(self.model)
+        self.prompt_box.fit(self.model)
         if self.max_new_tokens.value == before.default_max_new_tokens:
             self.max_new_tokens.value = card.default_max_new_tokens
         self.controls.fit(card.vocab_size, presets(card))
@@ -294,7 +296,7 @@ class Explorer(Desk):
         self._input_changed()
 
     def _new_player(self) -> Player:
-        guard = partial(self.guard, what="run")
+        guard = partial(self.run_showing_errors, what="run")
         return Player(self.model, self.home, guard, self._played)
 
     def _played(self) -> None:
@@ -306,7 +308,7 @@ class Explorer(Desk):
         self.refresh.request()
 
     def _token_selected(self, change: dict[str, Any]) -> None:
-        self.session.follows, self.session.asks_what_if = True, False
+        self.session.follows_newest, self.session.uses_current_settings = True, False
         self.refresh.request()
 
     def _asked_anew(self, change: dict[str, Any] | None = None) -> None:
@@ -316,7 +318,7 @@ class Explorer(Desk):
     def _input_changed(self, change: dict[str, Any] | None = None) -> None:
         """Show what comes now; a run that was started for something else ends."""
         self.strip.selected = -1
-        self.session.follows = False
+        self.session.follows_newest = False
         self._setting_changed()
 
     def _params_changed(self, change: dict[str, Any]) -> None:
@@ -324,7 +326,7 @@ class Explorer(Desk):
         if self.strip.selected < 0:
             self._input_changed()
         else:
-            self.session.asks_what_if = True
+            self.session.uses_current_settings = True
             self._setting_changed()
 
     def _setting_changed(self) -> None:
@@ -333,7 +335,7 @@ class Explorer(Desk):
         self._played()
 
     def _settings(self) -> tuple[Prompt, SamplingParams, int]:
-        return self.asks.prompt(), self.params, self.max_new_tokens.value
+        return self.prompt_box.prompt(), self.params, self.max_new_tokens.value
 
 
 def _dropped(card: ModelCard, texts: int) -> str:

@@ -13,22 +13,22 @@ from ..models.base import Model
 from ..models.list_checkpoints import list_checkpoints
 from .controls.branch_list import BranchList
 from .controls.export import Export
-from .controls.fork import Forks
-from .controls.model_picker import Picker
+from .controls.fork import AlternativeTokens
+from .controls.model_picker import ModelPicker
 from .controls.prompt import PromptBox
 from .controls.slider_with_box import label
 from .controls.token_strip import TokenStrip
-from .panel.lab_widget import button, group, line
+from .panel.lab_widget import button, html_line, named_box
 from .panel.player import Player
-from .panel.prompt_scorer import Scorer
+from .panel.prompt_scorer import PromptScorer
 from .pictures.compare_html import STYLE
-from .pictures.picture_panel import Panel
+from .pictures.picture_panel import PicturePanel
 from .pictures.static_image import Words
-from .pictures.step_view import View
+from .pictures.step_view import StepView
 from .session import Session
 
 
-class Desk(Panel):
+class ExplorerWidgets(PicturePanel):
     """A panel over the texts of a model.
 
     A subclass has a method for each button, as `_arrange` names them.
@@ -38,11 +38,11 @@ class Desk(Panel):
     """
 
     session: Session
-    asks: PromptBox
+    prompt_box: PromptBox
     max_new_tokens: widgets.BoundedIntText
     strip: TokenStrip
     player: Player
-    scorer: Scorer
+    scorer: PromptScorer
     _notice = ""
 
     @property
@@ -72,9 +72,9 @@ class Desk(Panel):
         return {
             "model": self.model.card.name,
             "checkpoint": self.session.checkpoint,
-            "mode": self.asks.mode.value,
-            "system": self.asks.system.value,
-            "prompt": self.asks.text.value,
+            "mode": self.prompt_box.mode.value,
+            "system": self.prompt_box.system.value,
+            "prompt": self.prompt_box.text.value,
             "params": self.params.to_dict(),
             "max_new_tokens": self.max_new_tokens.value,
             "tab": self.tab.value,
@@ -90,10 +90,10 @@ class Desk(Panel):
             "problems": [problem for problem in self.problems() if problem],
         }
 
-    def view(self) -> View:
+    def view(self) -> StepView:
         """Return the selected or the newest step, else the first token to come."""
         selected = self.strip.selected
-        return self.session.view(self.asks.prompt(), self.params, selected)
+        return self.session.view(self.prompt_box.prompt(), self.params, selected)
 
     def redraw(self) -> None:
         """Draw the picture and show the text, at once."""
@@ -125,12 +125,12 @@ class Desk(Panel):
         """Return the prompt's tokens: those of the text, or of the next run."""
         if generation is not None:
             return generation.prompt_ids
-        return tuple(self.model.prompt_ids(self.asks.prompt()))
+        return tuple(self.model.prompt_ids(self.prompt_box.prompt()))
 
     def paragraphs(self) -> list[Words]:
         """Return what a still is to say: the text, and what it continues."""
         text = self.generation.text if self.generation else ""
-        prompt = self.asks.text.value
+        prompt = self.prompt_box.text.value
         return [*super().paragraphs(), Words("prompt", prompt), Words("text", text)]
 
     def _status(self) -> str:
@@ -147,13 +147,15 @@ class Desk(Panel):
         self.stop_button = button(home, self.stop, "Stop", "stop")
         self.reset_button = button(home, self.reset, "Reset", "undo")
         self.generate_button.button_style = "primary"
-        self.picker = Picker(home, self.load_model, list_checkpoints())
-        self.forks = Forks(home, self.fork, self.explain, self.refresh.request)
+        self.picker = ModelPicker(home, self.load_model, list_checkpoints())
+        self.forks = AlternativeTokens(
+            home, self.fork, self.explain, self.refresh.request
+        )
         self.branch_list = BranchList(
             home, self.go_to, self.remove, self.refresh.request, self.load_branches
         )
         self.export = Export(home, self.copy_code, self.save)
-        self.hint = line("hint")
+        self.hint = html_line("hint")
         buttons = [
             self.generate_button,
             self.step_button,
@@ -163,10 +165,10 @@ class Desk(Panel):
         self.picker.show(self.model.card.summary(), self.session.checkpoint)
         self.add_class("sampling-lab-wide")
         self.arrange(
-            head=[widgets.HTML(STYLE), self.picker, self.asks],
+            head=[widgets.HTML(STYLE), self.picker, self.prompt_box],
             actions=[
                 widgets.HBox([label("new tokens"), self.max_new_tokens]),
-                group(widgets.HBox, "buttons", buttons),
+                named_box(widgets.HBox, "buttons", buttons),
                 self.hint,
             ],
             below=[

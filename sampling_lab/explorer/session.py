@@ -14,7 +14,7 @@ from ..models.base import Model, Prompt
 from ..sampling.params import SamplingParams
 from ..snippets import as_code
 from ..snippets.forked import forked_code, shown_tokens
-from .pictures.step_view import View, first_view, step_view
+from .pictures.step_view import StepView, next_token_view, step_view
 
 
 class Session:
@@ -41,7 +41,7 @@ class Session:
     def reset(self) -> None:
         """Forget every text."""
         self.branches, self.branch = Tree(), None
-        self.follows = self.asks_what_if = False
+        self.follows_newest = self.uses_current_settings = False
 
     @property
     def generation(self) -> Generation | None:
@@ -78,7 +78,7 @@ class Session:
     def look_at(self, branch_id: int) -> None:
         """Look at a text by its id."""
         self.branch = self.branches[branch_id]
-        self.follows, self.asks_what_if = True, False
+        self.follows_newest, self.uses_current_settings = True, False
 
     def remove(self) -> None:
         """Remove the text that is looked at with all that left it; look at another."""
@@ -110,7 +110,7 @@ class Session:
         self.branches = tree
         self.look_at(max(branch.id for branch in tree))
 
-    def view(self, prompt: Prompt, params: SamplingParams, selected: int) -> View:
+    def view(self, prompt: Prompt, params: SamplingParams, selected: int) -> StepView:
         """Return what there is to see.
 
         Args:
@@ -121,15 +121,15 @@ class Session:
         generation = self.generation
         steps = generation.all_steps if generation else ()
         if 0 <= selected < len(steps):
-            now = params if self.asks_what_if else None
+            now = params if self.uses_current_settings else None
             return step_view(self.model, generation, steps[selected], now)
-        if self.follows and steps:
+        if self.follows_newest and steps:
             return step_view(self.model, generation, steps[-1])
         ids = tuple(self.model.prompt_ids(prompt))
         history = History(ids, len(ids))
         ledger = params.chain(*history).ledger(self.model.logits(ids))
         title = "next token after the prompt"
-        return first_view(
+        return next_token_view(
             ledger,
             self.model.token_text,
             params,

@@ -17,9 +17,9 @@ from ..sampling.dialects import DEFAULT_DIALECT
 from ..sampling.draws import Draw
 from ..sampling.params import SamplingParams
 from ..text import visible
-from .panel.lab_widget import button, group, line
-from .pictures.picture_panel import Panel
-from .pictures.step_view import View, first_view
+from .panel.lab_widget import button, html_line, named_box
+from .pictures.picture_panel import PicturePanel
+from .pictures.step_view import StepView, next_token_view
 from .pictures.tabs import TABS
 
 WORDS = {"warm": 2.0, "hot": 1.0, "blue": 0.2, "run": -1.0}
@@ -29,7 +29,7 @@ _MANY = 1000
 _SHOWN = 40
 
 
-class Toy(Panel):
+class Toy(PicturePanel):
     """A panel over a few words with their logits; no model.
 
     Args:
@@ -59,7 +59,7 @@ class Toy(Panel):
             tooltip="Words and their logits",
             layout=widgets.Layout(width="auto"),
         )
-        self.tally = line("text")
+        self.tally = html_line("text")
         self.drawn: list[str] = []
         self._draw: Draw | None = None
         params = params or SamplingParams()
@@ -76,7 +76,7 @@ class Toy(Panel):
         buttons = [self.once_button, self.many_button, self.reset_button]
         self.arrange(
             inputs=[self.words],
-            actions=[group(widgets.HBox, "buttons", buttons)],
+            actions=[named_box(widgets.HBox, "buttons", buttons)],
             below=[self.tally],
         )
         self.words.observe(self._params_changed, "value")
@@ -110,24 +110,26 @@ class Toy(Panel):
             )
         return words, torch.tensor(values)
 
-    def view(self) -> View:
+    def view(self) -> StepView:
         """Return the distribution over the words, with the one that the seed draws."""
         words, logits = self.logits()
         ledger = self.params.chain().ledger(logits)
-        return first_view(ledger, tuple(words).__getitem__, self.params, "first draw")
+        return next_token_view(
+            ledger, tuple(words).__getitem__, self.params, "first draw"
+        )
 
     def draw_once(self) -> None:
         """Draw one word more with this seed."""
-        self.guard(lambda: self._draw_words(1), "draw")
+        self.run_showing_errors(lambda: self._draw_words(1), "draw")
 
     def draw_many(self) -> None:
         """Draw a thousand words more with this seed."""
-        self.guard(lambda: self._draw_words(_MANY), "draw")
+        self.run_showing_errors(lambda: self._draw_words(_MANY), "draw")
 
     def reset(self) -> None:
         """Forget what was drawn; the seed begins again."""
         self.drawn, self._draw = [], None
-        self.forget_trouble("draw")
+        self.clear_error("draw")
         self.refresh.request()
 
     def redraw(self) -> None:

@@ -13,7 +13,7 @@ from ..errors import ParameterError
 from ..models.base import Model
 from ..sampling.params import SamplingParams
 from . import saved_json
-from .loop import Run, fork, recall
+from .loop import Run, fork, ledger_after
 from .results import Generation, Step
 
 _FORMAT, _VERSION = "sampling_lab branches", 1
@@ -321,7 +321,7 @@ def _attach(model: Model, branch: Branch, above: Sequence[Step]) -> Branch:
             return replace(step, _ledger=above[step.index]._ledger)
         before = ids[: prompt_length + step.index]
         chain = generation.params.chain(before, prompt_length)
-        return replace(step, _ledger=partial(recall, model, before, chain))
+        return replace(step, _ledger=partial(ledger_after, model, before, chain))
 
     steps = tuple(map(attached, generation.steps))
     stop_step = generation.stop_step and attached(generation.stop_step)

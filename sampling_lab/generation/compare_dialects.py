@@ -44,7 +44,7 @@ class Distance(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Comparison:
+class DialectComparison:
     """One row of logits under several dialects.
 
     Attributes:
@@ -104,7 +104,7 @@ def compare_dialects(
     *,
     token_ids: Sequence[int] = (),
     prompt_length: int = 0,
-) -> Comparison:
+) -> DialectComparison:
     """Return what every dialect makes of the same logits and settings.
 
     Args:
@@ -124,11 +124,13 @@ def compare_dialects(
         name: params.replace(dialect=name).chain(token_ids, prompt_length)
         for name in dialects
     }
-    return Comparison(params, {name: c.ledger(logits) for name, c in chains.items()})
+    return DialectComparison(
+        params, {name: c.ledger(logits) for name, c in chains.items()}
+    )
 
 
 @dataclass(frozen=True)
-class Runs:
+class DialectRuns:
     """One prompt, one seed and the same noise under several dialects.
 
     Attributes:
@@ -176,7 +178,7 @@ def run_dialects(
     *,
     draw_method: str = "race",
     **options: Any,
-) -> Runs:
+) -> DialectRuns:
     """Generate under every dialect with the same noise.
 
     Args:
@@ -189,7 +191,7 @@ def run_dialects(
         options: `max_new_tokens`, `stop` and `stop_token_ids`, as in `generate`.
     """
     params = params.resolve(dialects[0]).replace(draw_method=draw_method)
-    return Runs(
+    return DialectRuns(
         {
             name: generate(model, prompt, params.replace(dialect=name), **options)
             for name in dialects

@@ -12,7 +12,7 @@ from torch import Tensor
 from ..errors import ParameterError
 from ..models.base import Model, Prompt
 from ..sampling.chain import Chain
-from ..sampling.draws import GIVEN, Drawn
+from ..sampling.draws import GIVEN, DrawResult
 from ..sampling.ledger import Ledger
 from ..sampling.params import SamplingParams
 from ..sampling.validation import whole_number
@@ -96,14 +96,14 @@ class Run(Iterator[Step]):
             self._ids.append(step.token_id)
         self._given = token_id
 
-    def _choose(self, logits: Tensor) -> Drawn:
+    def _choose(self, logits: Tensor) -> DrawResult:
         if self._given is None:
             return self._draw(logits)
-        drawn, self._given = Drawn(self._given, GIVEN), None
+        drawn, self._given = DrawResult(self._given, GIVEN), None
         self._draw.skip(len(self._steps) + 1, logits)
         return drawn
 
-    def _take(self, drawn: Drawn, ledger: Ledger) -> Step:
+    def _take(self, drawn: DrawResult, ledger: Ledger) -> Step:
         """Turn a drawn token into a step: its text, its numbers, and whether to end."""
         token_id = drawn.token_id
         is_stop = token_id in self._stop_token_ids
@@ -111,10 +111,10 @@ class Run(Iterator[Step]):
         reason = self._reason(is_stop)
         if reason is not None:
             text += self._held_back()
-        return measured(
+        return step_from_ledger(
             drawn,
             ledger,
-            partial(recall, self.model, tuple(self._ids), self._chain),
+            partial(ledger_after, self.model, tuple(self._ids), self._chain),
             index=len(self._steps),
             token_text=self.model.token_text(token_id),
             text=text,
@@ -177,8 +177,8 @@ class Run(Iterator[Step]):
         return self.model.tokenizer.decode(self._ids[len(self._prompt_ids) :])
 
 
-def measured(
-    drawn: Drawn, ledger: Ledger, again: Callable[[], Ledger], **fields: Any
+def step_from_ledger(
+    drawn: DrawResult, ledger: Ledger, again: Callable[[], Ledger], **fields: Any
 ) -> Step:
     """Return a step with what its ledger says of its token; `again` finds that."""
     token_id = drawn.token_id
@@ -195,7 +195,7 @@ def measured(
     )
 
 
-def recall(model: Model, ids: tuple[int, ...], chain: Chain) -> Ledger:
+def ledger_after(model: Model, ids: tuple[int, ...], chain: Chain) -> Ledger:
     """Return the ledger of the step after `ids`; a remembered one costs no forward."""
     return chain.ledger(model.logits(ids))
 

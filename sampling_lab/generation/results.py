@@ -9,7 +9,7 @@ from typing import Any
 
 from ..errors import ParameterError
 from ..models.base import Model
-from ..sampling.draws import GIVEN, Drawn
+from ..sampling.draws import GIVEN, DrawResult
 from ..sampling.ledger import Ledger
 from ..sampling.params import SamplingParams
 
@@ -42,7 +42,7 @@ class Step:
     rank: int
     entropy: float
     kept_count: int
-    drawn: Drawn
+    drawn: DrawResult
     is_stop: bool = False
     finish_reason: str | None = None
     _ledger: Callable[[], Ledger] | None = field(
@@ -77,7 +77,7 @@ class Step:
         drawn = dict(data["drawn"])
         if drawn.get("segment"):
             drawn["segment"] = tuple(drawn["segment"])
-        return cls(**{**data, "drawn": Drawn(data["token_id"], **drawn)})
+        return cls(**{**data, "drawn": DrawResult(data["token_id"], **drawn)})
 
 
 @dataclass(frozen=True)

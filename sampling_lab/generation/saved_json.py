@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn, get_args, get_origin, get_type_hints
 
 from ..errors import ParameterError, SamplingLabError
-from ..sampling.draws import Drawn
+from ..sampling.draws import DrawResult
 from .results import Generation, Step
 
 
@@ -116,7 +116,7 @@ def _conforms(value: Any, hint: Any) -> bool:
     if hint is float:
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         return is_number and math.isfinite(value)
-    if isinstance(value, Step | Drawn):
+    if isinstance(value, Step | DrawResult):
         _check_types(value)
     return type(value) is hint
 

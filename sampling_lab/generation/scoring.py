@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from ..models.base import Model, Prompt
-from ..sampling.draws import GIVEN, Drawn
+from ..sampling.draws import GIVEN, DrawResult
 from ..sampling.params import SamplingParams
 from ..text import IncrementalDecoder
-from .loop import measured, recall
+from .loop import ledger_after, step_from_ledger
 from .results import Step
 
 
@@ -53,9 +53,9 @@ def _scored(
     yield None
     for index, token_id in enumerate(ids[1:], 1):
         before = ids[:index]
-        again = partial(recall, model, before, params.chain(before, index))
-        yield measured(
-            Drawn(token_id, GIVEN),
+        again = partial(ledger_after, model, before, params.chain(before, index))
+        yield step_from_ledger(
+            DrawResult(token_id, GIVEN),
             again(),
             again,
             index=index,

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from .distribution import plot_distribution as plot_distribution
     from .distribution_rows import caption as caption
     from .distribution_rows import distribution_table as distribution_table
-    from .frequencies import plot_theory as plot_theory
+    from .frequencies import plot_frequencies as plot_frequencies
     from .race import plot_race as plot_race
     from .stages import plot_stages as plot_stages
     from .stages_rows import stages_table as stages_table
@@ -42,7 +42,7 @@ _MODULES = {
     "plot_steps": "steps",
     "plot_temperature_map": "temperature_map",
     "plot_temperature_sweep": "sweep",
-    "plot_theory": "frequencies",
+    "plot_frequencies": "frequencies",
     "plot_wheel": "wheel",
     "stages_table": "stages_rows",
     "staircase_table": "staircase",

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, to_hex
 from torch import Tensor
 
-from ..generation.compare_dialects import Comparison, compare_dialects
+from ..generation.compare_dialects import DialectComparison, compare_dialects
 from ..sampling.dialects import DIALECTS
 from ..sampling.params import SamplingParams
 from .drawing.labels import Tokens, token_label
@@ -43,7 +43,7 @@ class DialectRow:
     kept_count: int
 
 
-def dialects_table(comparison: Comparison, *, n: int = 6) -> list[DialectRow]:
+def dialects_table(comparison: DialectComparison, *, n: int = 6) -> list[DialectRow]:
     """Return the rows behind `plot_dialects`.
 
     Args:
@@ -67,7 +67,7 @@ def dialects_table(comparison: Comparison, *, n: int = 6) -> list[DialectRow]:
 
 
 def plot_dialects(
-    comparison: Comparison,
+    comparison: DialectComparison,
     *,
     tokens: Tokens = None,
     n: int = 6,

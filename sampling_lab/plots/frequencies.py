@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from matplotlib.axes import Axes
 
-from ..counterfactuals import TheoryCheck
+from ..counterfactuals import FrequencyTest
 from .distribution_rows import REST
 from .drawing.labels import Tokens, token_label
 from .drawing.style import FAINT, FINAL, FONT_SIZE, INK, PAPER, new_axes, quiet_frame
@@ -13,13 +13,13 @@ from .drawing.text import name_ticks, write
 _LIGHT = "#bcd9ea"
 
 
-def plot_theory(
-    check: TheoryCheck, *, tokens: Tokens = None, ax: Axes | None = None
+def plot_frequencies(
+    check: FrequencyTest, *, tokens: Tokens = None, ax: Axes | None = None
 ) -> Axes:
     """Draw what many seeds drew over the final probabilities and their 95 % band.
 
     Args:
-        check: from `compare_with_theory`.
+        check: from `compare_frequencies`.
         tokens: token texts, as a function of the id or a list by id; None shows ids.
         ax: the axes to draw on; None makes a new figure.
     """

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 from torch import Tensor
 
-from ..counterfactuals import Luck, RaceRow, race_rows
+from ..counterfactuals import RaceRow, StepNoise, race_rows
 from .drawing.labels import Tokens, token_label
-from .drawing.shapes import Boxes, Marks
+from .drawing.shapes import Markers, Rectangles
 from .drawing.style import (
     CHOSEN,
     FAINT,
@@ -21,7 +21,7 @@ from .drawing.style import (
     quiet_frame,
 )
 from .drawing.text import points_wide
-from .drawing.text_labels import Note, Notes, TextColumn, number
+from .drawing.text_labels import TextColumn, TextLabel, TextLabels, number
 from .drawing.ticks import decade_marks
 
 _COLUMNS = {"p": 54.0, "q": 116.0, "p / q": 180.0}
@@ -33,7 +33,7 @@ _MARK_ROOM = 46.0
 
 def plot_race(
     logits: Tensor,
-    luck: Luck,
+    luck: StepNoise,
     *,
     tokens: Tokens = None,
     n: int = 8,
@@ -47,7 +47,7 @@ def plot_race(
 
     Args:
         logits: final logits, shape (V,).
-        luck: a race's, from `luck_of`.
+        luck: a race's, from `noise_of_step`.
         tokens: token texts, as a function of the id or a list by id; None shows ids.
         n: how many of the best.
         limits: the ends of the axis, both > 0, so that pictures can be compared;
@@ -72,16 +72,16 @@ class RaceArtists:
     def __init__(self, ax: Axes, rows: int) -> None:
         self._ax = ax
         self._prepare_axes(rows)
-        self._bars = Boxes(ax, edgecolors=INK, linewidths=1.0, zorder=2)
+        self._bars = Rectangles(ax, edgecolors=INK, linewidths=1.0, zorder=2)
         edge = {"markeredgecolor": INK}
-        self._starts = Marks(ax, "o", 8, color=PAPER, zorder=4, **edge)
-        self._ends = Marks(ax, "D", 8, color=FINAL, zorder=5, **edge)
-        self._winner = Marks(ax, "D", 9, color=CHOSEN, zorder=5, **edge)
+        self._starts = Markers(ax, "o", 8, color=PAPER, zorder=4, **edge)
+        self._ends = Markers(ax, "D", 8, color=FINAL, zorder=5, **edge)
+        self._winner = Markers(ax, "D", 9, color=CHOSEN, zorder=5, **edge)
         self._labels = TextColumn(ax, 0.0, -9.0, range(rows))
-        self._numbers = Notes(ax, ax.get_yaxis_transform())
-        self._heading = Notes(ax, ax.get_yaxis_transform())
+        self._numbers = TextLabels(ax, ax.get_yaxis_transform())
+        self._heading = TextLabels(ax, ax.get_yaxis_transform())
         self._heading.write(
-            Note(1.0, -0.85, name, "right", FAINT, move=(end, 0.0))
+            TextLabel(1.0, -0.85, name, "right", FAINT, move=(end, 0.0))
             for name, end in _COLUMNS.items()
         )
 
@@ -110,7 +110,7 @@ class RaceArtists:
         self._winner.show([row.score for row in rows[:1]], places[:1])
         self._labels.set_texts([f"▶ {labels[0]}", *labels[1:]])
         self._numbers.write(
-            Note(1.0, at, number(value), "right", bold=at == 0, move=(end, 0.0))
+            TextLabel(1.0, at, number(value), "right", bold=at == 0, move=(end, 0.0))
             for at, row in enumerate(rows)
             for value, end in zip(row[1:], _COLUMNS.values(), strict=True)
         )

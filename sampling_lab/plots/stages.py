@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from ..errors import ParameterError
 from ..sampling.ledger import Ledger
 from .drawing.labels import Tokens, shorten, token_label
-from .drawing.shapes import Box, Region
+from .drawing.shapes import Box, HatchedRectangles
 from .drawing.style import (
     CHOSEN,
     FAINT,
@@ -22,7 +22,14 @@ from .drawing.style import (
     stage_hatch,
 )
 from .drawing.text import points_wide
-from .drawing.text_labels import Note, Notes, TextColumn, fitted, number, text_width
+from .drawing.text_labels import (
+    TextColumn,
+    TextLabel,
+    TextLabels,
+    fitted,
+    number,
+    text_width,
+)
 from .stages_rows import KEPT, StageColumn, removed_by, stages_table
 
 _HALF = 0.36
@@ -98,7 +105,7 @@ class StageArtists:
         begins = [ax for ax in axes if ax.get_position().x0 == first]
         self._labels = [TextColumn(ax, 0.0, -6.0, range(rows)) for ax in begins]
         self._verdicts = TextColumn(axes[-1], 1.0, 8.0, range(rows), align="left")
-        self._heading = Notes(axes[-1], axes[-1].transAxes)
+        self._heading = TextLabels(axes[-1], axes[-1].transAxes)
 
     def show(
         self,
@@ -130,7 +137,7 @@ class StageArtists:
             [shorten(verdict, 11) for verdict in verdicts],
             [INK if verdict == KEPT else FAINT for verdict in verdicts],
         )
-        heading = Note(1.0, 1.0, "removed by", color=FAINT, move=(8.0, _LINE / 2))
+        heading = TextLabel(1.0, 1.0, "removed by", color=FAINT, move=(8.0, _LINE / 2))
         self._heading.write([heading] if verdicts else [])
 
 
@@ -146,12 +153,12 @@ class _Panel:
         ax.spines["bottom"].set_visible(False)
         ax.set_ylim(rows - 0.5, -0.5)
         self._width = points_wide(ax)
-        self._fills = Region(ax, facecolor=FINAL, zorder=2)
-        self._accent = Region(ax, facecolor=CHOSEN, zorder=2)
-        self._hatched = Region(ax, edgecolor=HATCHING, zorder=2)
-        self._outlines = Region(ax, edgecolor=INK, linewidth=1.2, zorder=3)
-        self._numbers = Notes(ax)
-        self._heading = Notes(ax, ax.transAxes)
+        self._fills = HatchedRectangles(ax, facecolor=FINAL, zorder=2)
+        self._accent = HatchedRectangles(ax, facecolor=CHOSEN, zorder=2)
+        self._hatched = HatchedRectangles(ax, edgecolor=HATCHING, zorder=2)
+        self._outlines = HatchedRectangles(ax, edgecolor=INK, linewidth=1.2, zorder=3)
+        self._numbers = TextLabels(ax)
+        self._heading = TextLabels(ax, ax.transAxes)
 
     def has_room_for(self, column: StageColumn) -> bool:
         """Return whether the heading fits in two lines."""
@@ -189,7 +196,7 @@ class _Panel:
         lines = _heading(column, narrow)
         faint_from = 2 if narrow else 1
         self._heading.write(
-            Note(
+            TextLabel(
                 0,
                 1,
                 fitted(line, self._width + 4, bold=bold and at == 0),
@@ -213,7 +220,7 @@ def _heading(column: StageColumn, narrow: bool) -> list[str]:
     return [column.stage, setting, count, entropy]
 
 
-def _number(column: StageColumn, row: int, per_point: float, width: float) -> Note:
+def _number(column: StageColumn, row: int, per_point: float, width: float) -> TextLabel:
     """Return what stands after a bar: the probability, or what became of it."""
     end = max(column.before[row], column.after[row])
     text, color = number(column.after[row]), INK
@@ -222,4 +229,4 @@ def _number(column: StageColumn, row: int, per_point: float, width: float) -> No
         text, color = "removed" if text_width("removed") <= left else "cut", FAINT
     elif column.after[row] == 0.0:
         text, color = "–", FAINT
-    return Note(end, row, text, color=color, move=(4.0, 0.0))
+    return TextLabel(end, row, text, color=color, move=(4.0, 0.0))

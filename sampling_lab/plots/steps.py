@@ -13,10 +13,10 @@ from matplotlib.figure import Figure
 from ..errors import ParameterError
 from ..generation.results import Step
 from .drawing.labels import shorten
-from .drawing.shapes import Box, Marks, Region
+from .drawing.shapes import Box, HatchedRectangles, Markers
 from .drawing.style import CHOSEN, FINAL, GRID, INK, PAPER, SERIES, quiet_frame
 from .drawing.text import points_wide
-from .drawing.text_labels import Note, Notes, text_width
+from .drawing.text_labels import TextLabel, TextLabels, text_width
 from .drawing.ticks import decade_marks, even_marks, step_marks
 from .steps_rows import StepRow, steps_table
 
@@ -82,9 +82,9 @@ class StepArtists:
         pairs = zip(axes, _MEASURES, strict=True)
         self._panels = [_Panel(ax, measure) for ax, measure in pairs]
         self._bottom = bottom = axes[-1]
-        self._tokens = Notes(bottom, bottom.get_xaxis_transform())
-        word = Note(0.0, 0.0, "step", "right", move=(-8.0, -13.0))
-        Notes(bottom, bottom.transAxes).write([word])
+        self._tokens = TextLabels(bottom, bottom.get_xaxis_transform())
+        word = TextLabel(0.0, 0.0, "step", "right", move=(-8.0, -13.0))
+        TextLabels(bottom, bottom.transAxes).write([word])
 
     def show(self, rows: Sequence[StepRow], selected: int | None = None) -> None:
         """Draw these steps; `selected` is the place of one among them."""
@@ -145,16 +145,16 @@ class _Panel:
             ax.set_yscale("log")
         ax.set_xticks([])
         ax.tick_params(axis="y", length=0)
-        self._band = Region(ax, facecolor=GRID, zorder=1)
+        self._band = HatchedRectangles(ax, facecolor=GRID, zorder=1)
         colors = {"drawn": FINAL, "given": GIVEN, "marked": CHOSEN}
         self._bars = {
-            kind: Region(ax, facecolor=color, zorder=2)
+            kind: HatchedRectangles(ax, facecolor=color, zorder=2)
             for kind, color in colors.items()
         }
         edge = {"markeredgecolor": INK, "zorder": 4, "clip_on": False}
-        self._diamonds = Marks(ax, "D", 7, color=GIVEN, **edge)
-        self._infinite = Notes(ax)
-        self._heading = Notes(ax, ax.transAxes)
+        self._diamonds = Markers(ax, "D", 7, color=GIVEN, **edge)
+        self._infinite = TextLabels(ax)
+        self._heading = TextLabels(ax, ax.transAxes)
 
     def show(
         self,
@@ -193,23 +193,25 @@ class _Panel:
         self._diamonds.show([x for x, _ in given], [y for _, y in given])
         endless = [row.step for row, value in pairs if value == math.inf]
         self._infinite.write(
-            Note(x, high, "∞", bold=True, move=(8.0, -5.0))
+            TextLabel(x, high, "∞", bold=True, move=(8.0, -5.0))
             for x in endless[:_LEAST_STEPS]
         )
 
-    def _told(self, rows: Sequence[StepRow], marked: StepRow | None) -> Iterator[Note]:
+    def _told(
+        self, rows: Sequence[StepRow], marked: StepRow | None
+    ) -> Iterator[TextLabel]:
         """Yield what stands over the panel: its name, and the marked step's value."""
         measure = self._measure
-        yield Note(0.0, 1.0, f"{measure.name}, {measure.unit}", move=(0.0, 9.0))
+        yield TextLabel(0.0, 1.0, f"{measure.name}, {measure.unit}", move=(0.0, 9.0))
         is_first = measure is _MEASURES[0]
         if is_first and any(row.is_given for row in rows):
             key = "◆ chosen by a person"
-            yield Note(0.5, 1.0, key, "center", GIVEN, move=(0.0, 9.0))
+            yield TextLabel(0.5, 1.0, key, "center", GIVEN, move=(0.0, 9.0))
         if marked is not None:
             value = measure.told(marked)
             if is_first:
                 value = f"step {marked.step:,} · {shorten(marked.token, 12)} · {value}"
-            yield Note(1.0, 1.0, value, "right", bold=True, move=(0.0, 9.0))
+            yield TextLabel(1.0, 1.0, value, "right", bold=True, move=(0.0, 9.0))
 
 
 def tokens_height(rows: Sequence[StepRow], width: float) -> float:
@@ -229,13 +231,13 @@ def tokens_height(rows: Sequence[StepRow], width: float) -> float:
 
 def _token_notes(
     rows: Sequence[StepRow], marked: StepRow | None, width: float
-) -> Iterator[Note]:
+) -> Iterator[TextLabel]:
     """Yield the tokens under their steps, along the axis or reading upwards to it."""
     height = tokens_height(rows, width)
     if not height:
         return
-    level = Note(0.0, 0.0, "", "center", move=(0.0, -32.0))
-    turned = Note(0.0, 0.0, "", "right", move=(0.0, -24.0), turned=True)
+    level = TextLabel(0.0, 0.0, "", "center", move=(0.0, -32.0))
+    turned = TextLabel(0.0, 0.0, "", "right", move=(0.0, -24.0), turned=True)
     note = level if height == 20.0 else turned
     for row in rows:
         text = shorten(row.token, _LETTERS)

@@ -10,9 +10,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from torch import Tensor
 
-from ..counterfactuals import Luck, SeedGrid, Segment, TemperatureMap
+from ..counterfactuals import SeedGrid, Segment, StepNoise, TemperatureMap
 from .drawing.labels import Tokens, token_label
-from .drawing.shapes import Boxes, Marks
+from .drawing.shapes import Markers, Rectangles
 from .drawing.style import (
     DASHES,
     FONT_SIZE,
@@ -31,7 +31,7 @@ from .drawing.text import (
     points_wide,
     write,
 )
-from .drawing.text_labels import Note, Notes, fitted
+from .drawing.text_labels import TextLabel, TextLabels, fitted
 
 FILLS = (
     "#0072b2",
@@ -92,13 +92,13 @@ class MapArtists:
     def __init__(self, ax: Axes, low: float, high: float) -> None:
         self._ax, self._low, self._high = ax, low, high
         self._prepare_axes()
-        self._band = Boxes(ax, edgecolors=PAPER, linewidths=2, zorder=2)
-        self._names, self._flips = Notes(ax), Notes(ax)
-        self._pointer = Boxes(
+        self._band = Rectangles(ax, edgecolors=PAPER, linewidths=2, zorder=2)
+        self._names, self._flips = TextLabels(ax), TextLabels(ax)
+        self._pointer = Rectangles(
             ax, facecolors=INK, edgecolors=PAPER, linewidths=1.0, zorder=4
         )
-        self._tip = Marks(ax, "v", 11, color=INK, zorder=4)
-        self._current = Notes(ax)
+        self._tip = Markers(ax, "v", 11, color=INK, zorder=4)
+        self._current = TextLabels(ax)
 
     def show(self, found: TemperatureMap, tokens: Tokens) -> None:
         """Draw another map of the same range."""
@@ -122,7 +122,7 @@ class MapArtists:
         side, move = (
             ("left", 12.0) if at and self._share(at) < 0.8 else ("right", -12.0)
         )
-        note = Note(at or 1.0, 0.78, f"T = {at:g}" if at else "", side, bold=True)
+        note = TextLabel(at or 1.0, 0.78, f"T = {at:g}" if at else "", side, bold=True)
         self._current.write([note._replace(move=(move, 0.0))])
 
     def _in_range(self, temperature: float) -> bool:
@@ -132,19 +132,19 @@ class MapArtists:
         """Return where a temperature stands, as a part of the axis."""
         return math.log(temperature / self._low) / math.log(self._high / self._low)
 
-    def _name(self, segment: Segment, label: str, ink: str) -> Note:
+    def _name(self, segment: Segment, label: str, ink: str) -> TextLabel:
         """Return the name of a segment, reading upwards where that is narrow."""
         share = self._share(segment.high) - self._share(segment.low)
         room = share * points_wide(self._ax) - 8
         middle = math.sqrt(segment.low * segment.high)
         level = fitted(label, room, bold=True)
-        note = Note(middle, -0.1, level, "center", ink, bold=True)
+        note = TextLabel(middle, -0.1, level, "center", ink, bold=True)
         if level or room < LEAST_ROOM:
             return note
         upwards = fitted(label, 0.5 * points_high(self._ax), bold=True)
         return note._replace(y=0.0, text=upwards, turned=True)
 
-    def _flip_notes(self, found: TemperatureMap) -> Iterator[Note]:
+    def _flip_notes(self, found: TemperatureMap) -> Iterator[TextLabel]:
         """Yield the temperatures of the changes, none over another."""
         last = -1.0
         for flip in found.flips:
@@ -152,7 +152,7 @@ class MapArtists:
             if share - last >= 0.07:
                 last = share
                 text = f"{flip.temperature:.2f}"
-                yield Note(flip.temperature, -0.68, text, "center")
+                yield TextLabel(flip.temperature, -0.68, text, "center")
 
     def _prepare_axes(self) -> None:
         ax, low, high = self._ax, self._low, self._high
@@ -171,7 +171,7 @@ class MapArtists:
 
 def plot_race_lines(
     logits: Tensor,
-    luck: Luck,
+    luck: StepNoise,
     token_ids: Sequence[int],
     *,
     tokens: Tokens = None,
@@ -186,7 +186,7 @@ def plot_race_lines(
 
     Args:
         logits: what temperature is given, shape (V,).
-        luck: a race's, from `luck_of`.
+        luck: a race's, from `noise_of_step`.
         token_ids: the tokens to draw.
         tokens: token texts, as a function of the id or a list by id; None shows ids.
         low: the lowest temperature.

@@ -8,13 +8,13 @@ from matplotlib.axes import Axes
 from torch import Tensor
 
 from ..counterfactuals import Slice, wheel_slices
-from ..sampling.draws import Drawn
+from ..sampling.draws import DrawResult
 from .distribution_rows import REST
 from .drawing.labels import Tokens, token_label
-from .drawing.shapes import Boxes, Marks
+from .drawing.shapes import Markers, Rectangles
 from .drawing.style import CHOSEN, FINAL, GRID, INK, PAPER, new_axes, quiet_frame
 from .drawing.text import LEAST_ROOM, ink_on, points_high, points_wide
-from .drawing.text_labels import Note, Notes, fitted, text_width
+from .drawing.text_labels import TextLabel, TextLabels, fitted, text_width
 
 _LIGHT = "#bcd9ea"
 
@@ -24,7 +24,7 @@ SHADES = (FINAL, _LIGHT)
 
 def plot_wheel(
     logits: Tensor,
-    drawn: Drawn | None = None,
+    drawn: DrawResult | None = None,
     *,
     tokens: Tokens = None,
     n: int = 12,
@@ -60,14 +60,16 @@ class WheelArtists:
         self._ax = ax
         self._prepare_axes()
         edges = {"edgecolors": PAPER, "linewidths": 1.2}
-        self._slices = Boxes(ax, zorder=2, **edges)
-        self._hit = Boxes(ax, facecolors=CHOSEN, zorder=3, **edges)
-        self._needle = Boxes(ax, facecolors=INK, edgecolors=INK, linewidths=2, zorder=4)
-        self._tip = Marks(ax, "v", 11, color=INK, zorder=4)
-        self._names = Notes(ax)
+        self._slices = Rectangles(ax, zorder=2, **edges)
+        self._hit = Rectangles(ax, facecolors=CHOSEN, zorder=3, **edges)
+        self._needle = Rectangles(
+            ax, facecolors=INK, edgecolors=INK, linewidths=2, zorder=4
+        )
+        self._tip = Markers(ax, "v", 11, color=INK, zorder=4)
+        self._names = TextLabels(ax)
 
     def show(
-        self, slices: Sequence[Slice], drawn: Drawn | None, tokens: Tokens
+        self, slices: Sequence[Slice], drawn: DrawResult | None, tokens: Tokens
     ) -> None:
         """Draw these numbers.
 
@@ -93,7 +95,7 @@ class WheelArtists:
         self._show_hit(hit, drawn.uniform if marked else 0.0, notes, tokens)
 
     def _show_hit(
-        self, hit: Slice | None, uniform: float, notes: list[Note], tokens: Tokens
+        self, hit: Slice | None, uniform: float, notes: list[TextLabel], tokens: Tokens
     ) -> None:
         """Accent the slice that was hit and mark the number over it."""
         if hit is not None:
@@ -103,7 +105,7 @@ class WheelArtists:
             text, place = f"{uniform:.3f}{name}", (uniform, 0.76)
             notes += [
                 *inside,
-                Note(*place, text, align, bold=True, move=(12.0 * way, 0.0)),
+                TextLabel(*place, text, align, bold=True, move=(12.0 * way, 0.0)),
             ]
         self._hit.show([] if hit is None else [(hit.low, hit.high, -0.5, 0.5)])
         places = [] if hit is None else [uniform]
@@ -111,15 +113,15 @@ class WheelArtists:
         self._tip.show(places, [0.68] * len(places))
         self._names.write(notes)
 
-    def _inside(self, part: Slice, color: str, tokens: Tokens) -> Iterator[Note]:
+    def _inside(self, part: Slice, color: str, tokens: Tokens) -> Iterator[TextLabel]:
         """Yield a slice's name and share, or the name upwards, or what fits."""
         share, label = part.high - part.low, slice_label(part, tokens)
         middle, ink = (part.low + part.high) / 2, ink_on(color)
         room = share * points_wide(self._ax) - 8
-        name = Note(middle, 0.18, label, "center", ink, bold=True)
+        name = TextLabel(middle, 0.18, label, "center", ink, bold=True)
         if max(text_width(label, bold=True), text_width("0.000")) <= room:
             yield name
-            yield Note(middle, -0.2, f"{share:.3f}", "center", ink)
+            yield TextLabel(middle, -0.2, f"{share:.3f}", "center", ink)
         elif room >= LEAST_ROOM:
             upwards = fitted(label, 0.9 * points_high(self._ax) / 1.57, bold=True)
             yield name._replace(y=0.0, text=upwards, turned=True)

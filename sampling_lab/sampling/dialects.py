@@ -24,7 +24,7 @@ ADJUSTMENTS = (
 )
 """The parameters that act whatever the temperature is."""
 
-CUTS = (
+TRUNCATIONS = (
     "top_k",
     "top_p",
     "min_p",
@@ -82,13 +82,13 @@ class Dialect:
         first = next(i for i, name in enumerate(self.own) if name not in ADJUSTMENTS)
         lacks = self.lacks
         adjustments = tuple(name for name in ADJUSTMENTS if name in lacks)
-        cuts = tuple(name for name in CUTS if name in lacks)
+        cuts = tuple(name for name in TRUNCATIONS if name in lacks)
         return (*self.own[:first], *adjustments, *self.own[first:], *cuts)
 
     @cached_property
     def lacks(self) -> frozenset[str]:
         """The parameters that the engine itself does not have."""
-        return frozenset((*ADJUSTMENTS, *CUTS)) - frozenset(self.own)
+        return frozenset((*ADJUSTMENTS, *TRUNCATIONS)) - frozenset(self.own)
 
     @property
     def status(self) -> str:

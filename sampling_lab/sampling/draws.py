@@ -1,7 +1,7 @@
 """The ways to turn final logits and a seed into one token.
 
 Each draw owns its random numbers, so no global generator is ever touched, and
-returns a `Drawn` that shows which number decided.
+returns a `DrawResult` that shows which number decided.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .sorting import by_rank
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawResult:
     """One chosen token and the luck behind it.
 
     Attributes:
@@ -84,7 +84,7 @@ class Draw(ABC):
     def __init__(self, seed: int) -> None:
         self.seed = seed
 
-    def __call__(self, logits: Tensor) -> Drawn:
+    def __call__(self, logits: Tensor) -> DrawResult:
         """Choose from final logits, shape (V,).
 
         Raises:
@@ -98,7 +98,7 @@ class Draw(ABC):
         return drawn
 
     @abstractmethod
-    def _draw(self, logits: Tensor) -> Drawn:
+    def _draw(self, logits: Tensor) -> DrawResult:
         """Choose one token id and say what decided."""
 
     @abstractmethod
@@ -116,30 +116,30 @@ class Greedy(Draw):
 
     name = "greedy"
 
-    def _draw(self, logits: Tensor) -> Drawn:
-        return Drawn(int(logits.argmax()), self.name)
+    def _draw(self, logits: Tensor) -> DrawResult:
+        return DrawResult(int(logits.argmax()), self.name)
 
     def skip(self, count: int, logits: Tensor) -> None:
         """Do nothing: there is no luck."""
 
 
-class Wheel(Draw):
+class UniformDraw(Draw):
     """A draw whose luck is one uniform number on a 0-1 axis cut into segments."""
 
     @abstractmethod
-    def spin(self) -> float:
+    def next_uniform(self) -> float:
         """Return the next step's number, in [0, 1)."""
 
-    def _draw(self, logits: Tensor) -> Drawn:
-        return land(self.name, self.spin(), logits)
+    def _draw(self, logits: Tensor) -> DrawResult:
+        return inverse_cdf(self.name, self.next_uniform(), logits)
 
     def skip(self, count: int, logits: Tensor) -> None:
         """Pass over `count` numbers."""
         for _ in range(count):
-            self.spin()
+            self.next_uniform()
 
 
-class Choices(Wheel):
+class Choices(UniformDraw):
     """Draw as `random.Random(seed).choices` does over candidates in rank order.
 
     One uniform number per token lands on a 0-1 axis cut into segments, the most
@@ -158,12 +158,12 @@ class Choices(Wheel):
         super().__init__(seed)
         self._random = random.Random(seed)
 
-    def spin(self) -> float:
+    def next_uniform(self) -> float:
         """Return the next number of `random.Random(seed)`."""
         return self._random.random()
 
 
-class Keyed(Wheel):
+class Keyed(UniformDraw):
     """Draw with a uniform number that is a function of (seed, step) alone.
 
     The number is the first 53 bits of BLAKE2b over "seed/step": the same on every
@@ -176,7 +176,7 @@ class Keyed(Wheel):
         super().__init__(seed)
         self._step = 0
 
-    def spin(self) -> float:
+    def next_uniform(self) -> float:
         """Return the number that belongs to (seed, step)."""
         self._step += 1
         return _hashed(f"{self.seed}/{self._step - 1}")
@@ -200,13 +200,13 @@ class Race(Draw):
         """Return the next step's q for every token, shape (V,)."""
         return _exponentials(probs.cpu(), self._generator)
 
-    def _draw(self, logits: Tensor) -> Drawn:
+    def _draw(self, logits: Tensor) -> DrawResult:
         probs = logits.cpu().softmax(-1)  # (V,)
         state = self._generator.get_state()
         q = self.exponentials(probs)
         scores = probs / q
         winner = int(scores.numpy().argmax())  # the first of equals, as torch has
-        return Drawn(
+        return DrawResult(
             winner,
             self.name,
             exponential=q[winner].item(),
@@ -288,7 +288,7 @@ GIVEN = "given"
 """The method of a token that a person chose instead of the draw."""
 
 
-def land(method: str, uniform: float, logits: Tensor) -> Drawn:
+def inverse_cdf(method: str, uniform: float, logits: Tensor) -> DrawResult:
     """Return what a uniform number chooses: the segment on which it falls."""
     candidates, ends = segments(logits)
     total = ends[-1].item()
@@ -296,6 +296,6 @@ def land(method: str, uniform: float, logits: Tensor) -> Drawn:
     at = min(at, len(candidates) - 1)
     high = ends[at].item()
     low = ends[at - 1].item() if at else 0.0
-    return Drawn(
+    return DrawResult(
         int(candidates[at]), method, uniform, segment=(low / total, high / total)
     )

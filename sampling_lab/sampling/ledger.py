@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .stage import Evidence, Stage
+from .stage import Criterion, Stage
 
 
 class Distribution:
@@ -66,9 +66,9 @@ class StageRecord:
         return (self.before > -torch.inf) & ~self.after.kept
 
     @cached_property
-    def evidence(self) -> Evidence | None:
+    def criterion(self) -> Criterion | None:
         """What the stage compared, for every token."""
-        return self.stage.evidence(self.before)
+        return self.stage.criterion(self.before)
 
     def shift(self, token_id: int) -> tuple[float, float] | None:
         """Return a token's logit before and after, where the stage adjusted it."""
@@ -200,11 +200,11 @@ class Ledger:
 
 
 def _because(record: StageRecord, token_id: int) -> str:
-    evidence = record.evidence
-    if evidence is None:
+    criterion = record.criterion
+    if criterion is None:
         return ""
-    value, threshold = _apart(evidence.values[token_id].item(), evidence.threshold)
-    return f", {evidence.quantity} {value} {evidence.relation} {threshold}"
+    value, threshold = _apart(criterion.values[token_id].item(), criterion.threshold)
+    return f", {criterion.quantity} {value} {criterion.relation} {threshold}"
 
 
 def _apart(value: float, threshold: float) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .dialects import ADJUSTMENTS, CUTS, PENALTIES
+from .dialects import ADJUSTMENTS, PENALTIES, TRUNCATIONS
 
 if TYPE_CHECKING:
     from .ledger import Ledger
@@ -77,7 +77,7 @@ def idle(params: SamplingParams, ledger: Ledger | None = None) -> dict[str, str]
         'temperature is 0'
     """
     if params.is_greedy:
-        names = (*CUTS, "xtc_threshold", "seed", "draw_method")
+        names = (*TRUNCATIONS, "xtc_threshold", "seed", "draw_method")
         return dict.fromkeys(names, "temperature is 0")
     if ledger is None or ledger.kept_count > 1:
         return {}
@@ -100,7 +100,7 @@ def label(name: str) -> str:
 
 def _on_greed(params: SamplingParams) -> list[str]:
     sentences = ["temperature is 0 (greedy): the seed has no effect"]
-    if idle := [label(name) for name in CUTS if params.is_on(name)]:
+    if idle := [label(name) for name in TRUNCATIONS if params.is_on(name)]:
         verb = "has" if len(idle) == 1 else "have"
         sentences.append(f"temperature is 0: {', '.join(idle)} {verb} no effect")
     return sentences
@@ -124,7 +124,7 @@ def _on_cuts(params: SamplingParams, vocab_size: int) -> list[str]:
 def _on_borrowed(params: SamplingParams) -> list[str]:
     """Return a sentence for every parameter that the engine itself lacks."""
     rules = params.rules
-    names = ADJUSTMENTS if params.is_greedy else (*ADJUSTMENTS, *CUTS)
+    names = ADJUSTMENTS if params.is_greedy else (*ADJUSTMENTS, *TRUNCATIONS)
     return [
         f"{rules.name} itself has no {label(name)}: here it is the lab's own"
         for name in names

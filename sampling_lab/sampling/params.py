@@ -12,7 +12,7 @@ from ..errors import ParameterError
 from ..snippets import as_code
 from . import notes, validation
 from .chain import Chain
-from .dialects import CUTS, DEFAULT_DIALECT, PENALTIES, Dialect, find_dialect
+from .dialects import DEFAULT_DIALECT, PENALTIES, TRUNCATIONS, Dialect, find_dialect
 from .draws import DRAWS, Draw, Greedy
 from .recipe import build_chain
 
@@ -167,7 +167,7 @@ class SamplingParams:
         """
         fields = self.to_dict()
         if self.is_greedy:
-            ignored = (*CUTS, "xtc_threshold", "seed", "draw_method")
+            ignored = (*TRUNCATIONS, "xtc_threshold", "seed", "draw_method")
             fields.update(dict.fromkeys(ignored))
         elif self.top_k is not None:
             fields["top_k"] = min(self.top_k, vocab_size)
@@ -210,21 +210,25 @@ class SamplingParams:
 _OFF = "or None for off"
 _RULES: dict[str, validation.Rule] = {
     "temperature": validation.TEMPERATURE,
-    "top_k": validation.Whole(f"an integer >= 1, or 0 {_OFF}", off=(0,)),
-    "top_p": dataclasses.replace(validation.MASS, off=(1.0,)),
+    "top_k": validation.Integer(f"an integer >= 1, or 0 {_OFF}", off=(0,)),
+    "top_p": dataclasses.replace(validation.PROBABILITY, off=(1.0,)),
     "min_p": dataclasses.replace(validation.FRACTION, off=(0.0,)),
     "seed": validation.seed,
-    "typical_p": dataclasses.replace(validation.MASS, off=(1.0,)),
+    "typical_p": dataclasses.replace(validation.PROBABILITY, off=(1.0,)),
     "top_n_sigma": validation.Number(f"a number > 0, or 0 {_OFF}", low=0.0, off=(0.0,)),
     "xtc_probability": dataclasses.replace(validation.FRACTION, off=(0.0,)),
     "xtc_threshold": validation.FRACTION,
     "repetition_penalty": dataclasses.replace(validation.POSITIVE, off=(1.0,)),
     "frequency_penalty": dataclasses.replace(validation.FINITE, off=(0.0,)),
     "presence_penalty": dataclasses.replace(validation.FINITE, off=(0.0,)),
-    "penalty_window": validation.Whole("an integer >= 1, or None for all", off=(None,)),
+    "penalty_window": validation.Integer(
+        "an integer >= 1, or None for all", off=(None,)
+    ),
     "penalize_prompt": validation.one_of(True, False, None),
     "logit_bias": validation.biases,
     "banned_token_ids": validation.token_ids,
-    "no_repeat_ngram_size": validation.Whole(f"an integer >= 1, or 0 {_OFF}", off=(0,)),
+    "no_repeat_ngram_size": validation.Integer(
+        f"an integer >= 1, or 0 {_OFF}", off=(0,)
+    ),
     "draw_method": validation.one_of(*DRAWS, None),
 }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import ParameterError
 from .chain import Chain
-from .dialects import CUTS, PENALTIES
+from .dialects import PENALTIES, TRUNCATIONS
 from .draws import coin
 from .penalties import (
     Ban,
@@ -38,15 +38,15 @@ def build_chain(
         token_ids: the prompt and what was generated after it.
         prompt_length: how many of `token_ids` are the prompt.
     """
-    history = _History(params, tuple(token_ids), prompt_length)
+    history = StepContext(params, tuple(token_ids), prompt_length)
     names = params.rules.order
     if params.is_greedy:
-        names = tuple(name for name in names if name not in CUTS)
+        names = tuple(name for name in names if name not in TRUNCATIONS)
     return Chain(tuple(history.stage(name) for name in names if params.is_on(name)))
 
 
 @dataclass(frozen=True)
-class _History:
+class StepContext:
     """What a stage can depend on."""
 
     params: SamplingParams
@@ -73,7 +73,7 @@ class _History:
         return coin(self.params.seed, len(self.token_ids) - self.prompt_length)
 
 
-_STAGES: dict[str, Callable[[_History, float], Stage]] = {
+_STAGES: dict[str, Callable[[StepContext, float], Stage]] = {
     "logit_bias": lambda at, value: LogitBias(value),
     "repetition_penalty": lambda at, value: RepetitionPenalty(
         value, at.counted("repetition_penalty")

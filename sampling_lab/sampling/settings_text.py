@@ -66,7 +66,7 @@ def parse_lines(text: str) -> list[SamplingParams]:
     return settings
 
 
-def setting_words(params: SamplingParams) -> str:
+def format_settings(params: SamplingParams) -> str:
     """Return a setting in words that `parse_settings` reads, without its seed.
 
     Like those of `describe`, numbers have six digits.

@@ -2,7 +2,7 @@
 
 A stage takes float logits of shape (..., V) and returns the same shape in float32
 or better. A removed token is -inf, at least one token stays, and the input is never
-changed. `Stage.evidence` tells for each token the number that its rule compared.
+changed. `Stage.criterion` tells for each token the number that its rule compared.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .sorting import (
 
 
 @dataclass(frozen=True)
-class Evidence:
+class Criterion:
     """What a stage compared: token i is removed when `values[i] relation threshold`."""
 
     quantity: str
@@ -58,7 +58,7 @@ class Stage(ABC):
     def __call__(self, logits: Tensor) -> Tensor:
         """Return the logits, shape (..., V), after this stage."""
 
-    def evidence(self, logits: Tensor) -> Evidence | None:
+    def criterion(self, logits: Tensor) -> Criterion | None:
         """Return what the rule compares over logits (V,); None if nothing is cut."""
         return None
 
@@ -92,12 +92,12 @@ class Temperature(Stage):
             return scaled
         return torch.where(overflows, _only_highest(logits), scaled)
 
-    def evidence(self, logits: Tensor) -> Evidence | None:
+    def criterion(self, logits: Tensor) -> Criterion | None:
         """Return each token's rank against 1, where this stage is greedy."""
         kept = self(logits) > -torch.inf
         if bool((kept == (logits > -torch.inf)).all()):
             return None
-        return Evidence("rank", ranks(as_float(logits)), ">", 1.0)
+        return Criterion("rank", ranks(as_float(logits)), ">", 1.0)
 
     def _scaled(self, logits: Tensor) -> Tensor:
         if self.shifted:

@@ -17,7 +17,7 @@ from .sorting import (
     sorted_by,
     sorted_values,
 )
-from .stage import Evidence, Stage, as_float, ranks
+from .stage import Criterion, Stage, as_float, ranks
 
 _REACHED = 1e-6
 """A cumulative mass this close below p counts as p: float32 cannot tell better."""
@@ -51,9 +51,9 @@ class TopK(Stage):
             return _keep(logits, kth, self.k)
         return keep_from(logits, kth)
 
-    def evidence(self, logits: Tensor) -> Evidence:
+    def criterion(self, logits: Tensor) -> Criterion:
         """Return each token's rank against k."""
-        return Evidence("rank", ranks(as_float(logits)), ">", float(self.k))
+        return Criterion("rank", ranks(as_float(logits)), ">", float(self.k))
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class TopP(Stage):
     rule: str = "descending"
     name: ClassVar[str] = "top-p"
     limits: ClassVar = {
-        "p": validation.MASS,
+        "p": validation.PROBABILITY,
         "rule": validation.one_of("descending", "exceeding", "ascending"),
     }
 
@@ -93,7 +93,7 @@ class TopP(Stage):
         size = _count_below(mass, self.p + reached).clamp(min=1)  # (..., 1)
         return _keep(logits, ordered.gather(-1, size - 1), size)
 
-    def evidence(self, logits: Tensor) -> Evidence:
+    def criterion(self, logits: Tensor) -> Criterion:
         """Return the cumulative mass that decides about each token."""
         logits = as_float(logits)
         if self.rule == "ascending":
@@ -106,7 +106,7 @@ class TopP(Stage):
             relation = ">" if self.rule == "exceeding" else ">="
             threshold = self.p
         values = torch.empty_like(mass).scatter_(-1, order, mass)
-        return Evidence(what, values, relation, threshold)
+        return Criterion(what, values, relation, threshold)
 
     def _ascending(self, logits: Tensor) -> Tensor:
         """Return logits cut by the ascending rule."""
@@ -148,10 +148,10 @@ class MinP(Stage):
         removed = is_below(probs, self.min_p * probs.amax(-1, keepdim=True))
         return logits.masked_fill(removed, -torch.inf)
 
-    def evidence(self, logits: Tensor) -> Evidence:
+    def criterion(self, logits: Tensor) -> Criterion:
         """Return each token's probability against the scaled highest one."""
         probs = as_float(logits).softmax(-1)
-        return Evidence("probability", probs, "<", self.min_p * probs.max().item())
+        return Criterion("probability", probs, "<", self.min_p * probs.max().item())
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ class TypicalP(Stage):
 
     p: float
     name: ClassVar[str] = "typical-p"
-    limits: ClassVar = {"p": validation.MASS}
+    limits: ClassVar = {"p": validation.PROBABILITY}
 
     def __call__(self, logits: Tensor) -> Tensor:
         """Return logits with every token too far from the entropy at -inf."""
@@ -178,10 +178,10 @@ class TypicalP(Stage):
         distance, farthest = self._compared(logits)
         return logits.masked_fill(distance > farthest, -torch.inf)
 
-    def evidence(self, logits: Tensor) -> Evidence:
+    def criterion(self, logits: Tensor) -> Criterion:
         """Return each token's distance from the entropy, in nats."""
         distance, farthest = self._compared(as_float(logits))
-        return Evidence("distance from entropy", distance, ">", farthest.item())
+        return Criterion("distance from entropy", distance, ">", farthest.item())
 
     def _compared(self, logits: Tensor) -> tuple[Tensor, Tensor]:
         """Return distances (..., V) and the greatest one that stays (..., 1)."""
@@ -214,10 +214,10 @@ class TopNSigma(Stage):
         logits = as_float(logits)
         return keep_from(logits, self._lowest(logits))
 
-    def evidence(self, logits: Tensor) -> Evidence:
+    def criterion(self, logits: Tensor) -> Criterion:
         """Return each logit against the lowest that stays."""
         logits = as_float(logits)
-        return Evidence("logit", logits, "<", self._lowest(logits).item())
+        return Criterion("logit", logits, "<", self._lowest(logits).item())
 
     def _lowest(self, logits: Tensor) -> Tensor:
         """Return the lowest logit that stays, (..., 1)."""
@@ -262,12 +262,12 @@ class XTC(Stage):
         probs, least = self._compared(logits)
         return logits.masked_fill(probs > least, -torch.inf)
 
-    def evidence(self, logits: Tensor) -> Evidence | None:
+    def criterion(self, logits: Tensor) -> Criterion | None:
         """Return each probability against that of the likely token that stays."""
         if not self.acts:
             return None
         probs, least = self._compared(as_float(logits))
-        return Evidence("probability", probs, ">", least.item())
+        return Criterion("probability", probs, ">", least.item())
 
     @property
     def acts(self) -> bool:

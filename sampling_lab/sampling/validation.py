@@ -16,7 +16,7 @@ Rule = Callable[[str, Any], Any]
 SEED_LIMIT = 2**64
 
 
-def refuse(name: str, rule: str, value: Any) -> ParameterError:
+def rule_error(name: str, rule: str, value: Any) -> ParameterError:
     """Return the error for a value outside its rule."""
     return ParameterError(f"{name} must be {rule}, got {value!r}")
 
@@ -44,18 +44,18 @@ class Number:
         if value is None and self.off:
             return None
         if not isinstance(value, Real) or isinstance(value, bool):
-            raise refuse(name, self.rule, value)
+            raise rule_error(name, self.rule, value)
         number = _as_float(value)
         if number in self.off:
             return None
         inside = self.low <= number <= self.high and math.isfinite(number)
         if not inside or (self.open_low and number == self.low):
-            raise refuse(name, self.rule, value)
+            raise rule_error(name, self.rule, value)
         return abs(number) if number == 0 else number  # -0.0 is 0
 
 
 @dataclass(frozen=True)
-class Whole:
+class Integer:
     """An integer >= 1; bools, floats and strings are none.
 
     Attributes:
@@ -71,11 +71,11 @@ class Whole:
         if value is None and self.off:
             return None
         if not isinstance(value, Integral) or isinstance(value, bool):
-            raise refuse(name, self.rule, value)
+            raise rule_error(name, self.rule, value)
         if value in self.off:
             return None
         if value < 1:
-            raise refuse(name, self.rule, value)
+            raise rule_error(name, self.rule, value)
         return int(value)
 
 
@@ -85,7 +85,7 @@ def one_of(*choices: Any) -> Rule:
     def validate(name: str, value: Any) -> Any:
         # Types must agree too: True == 1, but only one of them is meant.
         if not any(type(value) is type(c) and value == c for c in choices):
-            raise refuse(name, f"one of {', '.join(map(repr, choices))}", value)
+            raise rule_error(name, f"one of {', '.join(map(repr, choices))}", value)
         return value
 
     return validate
@@ -99,7 +99,7 @@ def seed(name: str, value: Any) -> int | None:
         isinstance(value, float) and value.is_integer()
     )
     if not whole or isinstance(value, bool) or not 0 <= value < SEED_LIMIT:
-        raise refuse(name, "an integer in [0, 2**64) or None", value)
+        raise rule_error(name, "an integer in [0, 2**64) or None", value)
     return int(value)
 
 
@@ -109,7 +109,7 @@ def token_ids(name: str, value: Any) -> tuple[int, ...] | None:
     if value is None:
         return None
     if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
-        raise refuse(name, rule, value)
+        raise rule_error(name, rule, value)
     return tuple(sorted({_token_id(name, rule, item) for item in value})) or None
 
 
@@ -119,12 +119,12 @@ def biases(name: str, value: Any) -> tuple[tuple[int, float], ...] | None:
     if value is None:
         return None
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
-        raise refuse(name, rule, value)
+        raise rule_error(name, rule, value)
     pairs = value.items() if isinstance(value, Mapping) else value
     result: dict[int, float] = {}
     for pair in pairs:
         if not isinstance(pair, Sequence) or len(pair) != 2:
-            raise refuse(name, rule, value)
+            raise rule_error(name, rule, value)
         bias = Number(f"{rule}; to ban a token use banned_token_ids")(name, pair[1])
         result[_token_id(name, rule, pair[0])] = bias
     return tuple(sorted(pair for pair in result.items() if pair[1])) or None
@@ -132,7 +132,7 @@ def biases(name: str, value: Any) -> tuple[tuple[int, float], ...] | None:
 
 def _token_id(name: str, rule: str, value: Any) -> int:
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 0:
-        raise refuse(name, rule, value)
+        raise rule_error(name, rule, value)
     return int(value)
 
 
@@ -144,11 +144,11 @@ def _as_float(value: Real) -> float:
 
 
 TEMPERATURE = Number("a finite number >= 0", low=0.0)
-MASS = Number("in (0, 1]", 0.0, 1.0, open_low=True)
+PROBABILITY = Number("in (0, 1]", 0.0, 1.0, open_low=True)
 FRACTION = Number("in [0, 1]", 0.0, 1.0)
 POSITIVE = Number("a finite number > 0", low=0.0, open_low=True)
 FINITE = Number("a finite number")
-COUNT = Whole("an integer >= 1")
+COUNT = Integer("an integer >= 1")
 
 
 def whole_number(name: str, value: Any, minimum: int = 1) -> int:

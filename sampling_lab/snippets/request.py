@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..sampling.dialects import ADJUSTMENTS, CUTS, PENALTIES, find_dialect
+from ..sampling.dialects import ADJUSTMENTS, PENALTIES, TRUNCATIONS, find_dialect
 from ..sampling.notes import label
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Request:
     def settings(self, engine: str) -> dict[str, Any]:
         """Return the parameters that are on and that an engine has."""
         lacks = find_dialect(engine).lacks
-        names = ADJUSTMENTS if self.params.is_greedy else (*ADJUSTMENTS, *CUTS)
+        names = ADJUSTMENTS if self.params.is_greedy else (*ADJUSTMENTS, *TRUNCATIONS)
         return {
             name: getattr(self.params, name)
             for name in names
@@ -62,7 +62,7 @@ def given(params: SamplingParams) -> list[tuple[str, Any]]:
 def _caveats(params: SamplingParams, engine: str) -> Iterator[str]:
     """Say what the engine does otherwise than the lab with these parameters."""
     rules = find_dialect(engine)
-    names = ADJUSTMENTS if params.is_greedy else (*ADJUSTMENTS, *CUTS)
+    names = ADJUSTMENTS if params.is_greedy else (*ADJUSTMENTS, *TRUNCATIONS)
     for name in names:
         if params.is_on(name) and name in rules.lacks:
             yield f"{engine} has no {label(name)}: left out"

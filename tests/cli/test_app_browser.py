@@ -6,7 +6,7 @@ import re
 from urllib.parse import urlsplit
 
 from tests.browser import (
-    Panel,
+    PicturePanel,
     app,
     browser,
     notebook7,
@@ -28,7 +28,7 @@ def test_a_person_uses_the_explorer_alone(app, page, screenshots):
     page.on("request", lambda request: asked.append(request.url))
     page.on("websocket", lambda socket: asked.append(socket.url))
     page.goto(app)
-    panel = Panel(page)
+    panel = PicturePanel(page)
     expect(page).to_have_title("Sampling Lab")
     expect(page.get_by_role("heading", name="Sampling Lab")).to_be_visible()
     expect(page.locator("body")).to_have_attribute("data-jp-theme-light", "true")
@@ -46,7 +46,7 @@ def test_a_person_uses_the_explorer_alone(app, page, screenshots):
 def test_the_panel_fits_a_narrow_window_too(app, page):
     page.set_viewport_size({"width": 420, "height": 900})
     page.goto(app)
-    panel = Panel(page)
+    panel = PicturePanel(page)
     width = "document.scrollingElement.scrollWidth"
     assert page.evaluate(width) <= 420
     assert panel.root.bounding_box()["width"] <= 420
@@ -54,7 +54,7 @@ def test_the_panel_fits_a_narrow_window_too(app, page):
 
 def test_a_page_that_is_left_ends_its_kernel(app, page):
     page.goto(app)
-    Panel(page)
+    PicturePanel(page)
     kernel = page.evaluate(
         "JSON.parse(document.getElementById('jupyter-config-data').text).kernelId"
     )
@@ -74,7 +74,7 @@ def test_a_person_uses_the_explorer_in_notebook_7(notebook7, page, screenshots):
     page.locator(".jp-Toolbar-kernelName", has_text="Python 3").wait_for()
     page.locator(".jp-Notebook-ExecutionIndicator[data-status=idle]").wait_for()
     run_all_cells(page)
-    panel = Panel(page)
+    panel = PicturePanel(page)
     panel.button("Neutralise").click()
     expect(panel.part("title")).to_contain_text("next token after the prompt")
     move_a_slider(panel)
@@ -83,7 +83,7 @@ def test_a_person_uses_the_explorer_in_notebook_7(notebook7, page, screenshots):
     panel.use_the_keyboard()
 
 
-def move_a_slider(panel: Panel) -> None:
+def move_a_slider(panel: PicturePanel) -> None:
     """Move a slider: the numbers, the picture and the box follow."""
     caption, picture = panel.part("caption").inner_text(), panel.picture()
     before = float(panel.box("temperature").input_value())
@@ -93,7 +93,7 @@ def move_a_slider(panel: Panel) -> None:
     expect(panel.box("temperature")).to_have_value(f"{before + 0.3:.12g}")
 
 
-def generate_and_read(panel: Panel) -> None:
+def generate_and_read(panel: PicturePanel) -> None:
     """Generate a few tokens, and click the third of them to see its step."""
     panel.fill("temperature", "0.7")
     panel.fill("new tokens", "12")

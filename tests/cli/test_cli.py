@@ -62,10 +62,10 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], dict[str, Any]]:
 
 
 def strict_json(text: str) -> Any:
-    def refuse(constant: str) -> None:
+    def rule_error(constant: str) -> None:
         raise AssertionError(f"{constant} is not JSON")
 
-    return json.loads(text, parse_constant=refuse)
+    return json.loads(text, parse_constant=rule_error)
 
 
 def run(*argv: str, **options: Any) -> subprocess.CompletedProcess[str]:

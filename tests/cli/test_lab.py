@@ -115,7 +115,7 @@ def test_without_the_notebooks_it_says_where_it_looked(
     command: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(lab, "__file__", str(tmp_path / "site/sampling_lab/lab.py"))
+    monkeypatch.setattr(lab, "__file__", str(tmp_path / "site/sampling_lab/cli/lab.py"))
     with pytest.raises(SamplingLabError) as refusal:
         command.run(parsed(command))
     assert str(refusal.value).startswith(f"there is no {command.NOTEBOOK} in ")
@@ -162,8 +162,8 @@ def serving(command: str, notebook: str, clone: Path) -> Iterator[subprocess.Pop
     (clone / "notebooks").mkdir()
     (clone / notebook).write_text(json.dumps(content))
     # The package away from its clone, as an installed one is.
-    code = f"from sampling_lab import cli, lab; lab.__file__ = {str(clone)!r}; "
-    code += "raise SystemExit(cli.main())"
+    code = "from sampling_lab.cli import lab, main; "
+    code += f"lab.__file__ = {str(clone)!r}; raise SystemExit(main.main())"
     folders = ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "IPYTHONDIR")
     variables = {name: str(clone / name) for name in folders}
     with subprocess.Popen(

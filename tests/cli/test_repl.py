@@ -8,7 +8,7 @@ import torch
 
 from sampling_lab import SamplingParams
 from sampling_lab.cli.repl import COMMANDS, Repl
-from sampling_lab.cli.terminal import Screen
+from sampling_lab.cli.terminal import Terminal
 from sampling_lab.generation.conversation import Conversation
 from tests.fakes import TableModel
 from tests.generation.test_conversation import PIECES, Parrot
@@ -16,7 +16,7 @@ from tests.generation.test_conversation import PIECES, Parrot
 GREEDY = SamplingParams(temperature=0)
 
 
-class Person(Screen):
+class Person(Terminal):
     """A person at a terminal who types given lines; an exception is raised."""
 
     def __init__(self, *lines):
@@ -373,7 +373,7 @@ def test_control_characters_are_shown_and_never_obeyed():
 def pipe(text, conversation):
     out, err = StringIO(), StringIO()
     source = StringIO(text) if text is not None else None
-    status = Repl(conversation, Screen(source, out, err)).run()
+    status = Repl(conversation, Terminal(source, out, err)).run()
     return status, out.getvalue()
 
 
@@ -385,7 +385,7 @@ def test_no_input_is_the_end_of_it(text):
 def test_a_closed_input_is_the_end_of_it():
     source = StringIO()
     source.close()
-    screen = Screen(source, StringIO(), StringIO())
+    screen = Terminal(source, StringIO(), StringIO())
     assert Repl(Conversation(Parrot()), screen).run() == 0
 
 

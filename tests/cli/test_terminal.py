@@ -15,7 +15,7 @@ from io import BytesIO, StringIO, TextIOWrapper
 import pytest
 import torch
 
-from sampling_lab.cli.terminal import Screen
+from sampling_lab.cli.terminal import Terminal
 from sampling_lab.models.scratch_llm.checkpoint import Sizes
 from sampling_lab.models.scratch_llm.tokenizer import END_OF_TEXT, load_r50k
 from tests.helpers import ROOT
@@ -24,7 +24,7 @@ TINY = ROOT / "checkpoints/scratch_llm/tiny_sft.pt"
 PATIENCE = 120  # seconds; only a hang takes them
 
 
-class Terminal:
+class PseudoTerminal:
     """A chat in a pseudo-terminal of its own; what it shows is in `text`."""
 
     def __init__(self, checkpoint, *options, **environment):
@@ -107,7 +107,7 @@ CTRL_A, CTRL_C, CTRL_D, UP = "\x01", "\x03", "\x04", "\x1b[A"
 
 
 def test_a_whole_session():
-    with Terminal(TINY, "--single-turn", "--greedy") as terminal:
+    with PseudoTerminal(TINY, "--single-turn", "--greedy") as terminal:
         terminal.wait_for("tiny_sft · scratch_llm", "/help lists the commands", "you> ")
         terminal.type("What colour is the sky?\n")
         terminal.wait_for("bot> The sky is blue.\n", "you> ")
@@ -118,7 +118,7 @@ def test_a_whole_session():
 
 
 def test_lines_can_be_edited_and_called_back():
-    with Terminal(TINY, "--single-turn", "--greedy") as terminal:
+    with PseudoTerminal(TINY, "--single-turn", "--greedy") as terminal:
         terminal.wait_for("you> ")
         terminal.type("XSay hello." + CTRL_A + CTRL_D + "\n")  # delete the X
         terminal.wait_for("bot> Hello! How are you today?\n", "you> ")
@@ -133,7 +133,7 @@ def test_lines_can_be_edited_and_called_back():
 
 
 def test_ctrl_c_at_the_prompt_drops_the_line():
-    with Terminal(TINY, "--greedy") as terminal:
+    with PseudoTerminal(TINY, "--greedy") as terminal:
         terminal.wait_for("you> ")
         terminal.type("never said")
         terminal.wait_for("never said")
@@ -160,7 +160,7 @@ def checkpoint(path, says, context):
 @pytest.mark.parametrize("how", ["key", "signal"])
 def test_ctrl_c_stops_a_reply_and_keeps_the_session(tmp_path, how):
     path = checkpoint(tmp_path / "endless.pt", " on", 100_000)
-    with Terminal(path, "--greedy", "--max-new-tokens", "90000") as terminal:
+    with PseudoTerminal(path, "--greedy", "--max-new-tokens", "90000") as terminal:
         terminal.wait_for("you> ")
         terminal.type("first\n")
         terminal.wait_for("bot> ", " on on on on")
@@ -182,7 +182,7 @@ def test_ctrl_c_stops_a_reply_and_keeps_the_session(tmp_path, how):
 
 def test_escapes_from_the_model_do_not_reach_the_terminal(tmp_path):
     path = checkpoint(tmp_path / "escapes.pt", "\x1b", 32)
-    with Terminal(path, "--greedy", "--max-new-tokens", "3") as terminal:
+    with PseudoTerminal(path, "--greedy", "--max-new-tokens", "3") as terminal:
         terminal.wait_for("you> ")
         terminal.type("Hi\n")
         terminal.wait_for(r"bot> \x1b\x1b\x1b" + "\n", "you> ")
@@ -192,7 +192,7 @@ def test_escapes_from_the_model_do_not_reach_the_terminal(tmp_path):
 
 
 def test_colour_is_for_terminals_that_have_it():
-    with Terminal(TINY, "--greedy", NO_COLOR="") as terminal:
+    with PseudoTerminal(TINY, "--greedy", NO_COLOR="") as terminal:
         terminal.wait_for("\x1b[2mtiny_sft", "\x1b[1myou>\x1b[0m ")
         terminal.type(CTRL_D)
         assert terminal.status() == 0
@@ -209,4 +209,4 @@ def test_without_input_it_leaves_quietly(redirect):
 
 def test_bytes_that_are_no_text_do_not_stop_it():
     source = TextIOWrapper(BytesIO(b"caf\xe9\n"), encoding="utf-8")
-    assert Screen(source, StringIO(), StringIO()).read("you") == "caf\ufffd"
+    assert Terminal(source, StringIO(), StringIO()).read("you") == "caf\ufffd"

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from sampling_lab import SamplingParams, generate
 from sampling_lab.counterfactuals import (
     History,
-    compare_with_theory,
+    compare_frequencies,
     draw_many,
     flips,
-    luck_of,
+    noise_of_step,
     race_rows,
     seed_grid,
     smallest_k,
@@ -40,7 +40,7 @@ INF = float("inf")
 TOY = torch.tensor([2.0, 1.0, 0.2, -1.0])
 DIALECTS = ["xslm", "scratch_llm", "transformers", "llama.cpp"]
 RACES = ["scratch_llm", "transformers"]
-CUTS = [
+TRUNCATIONS = [
     {},
     {"top_k": 3},
     {"top_p": 0.9},
@@ -109,7 +109,7 @@ def test_of_equal_lines_the_lowest_id_leads():
 
 def test_the_flip_of_a_race_is_where_two_lines_cross():
     params = SamplingParams(seed=10, dialect="transformers")
-    q = luck_of(TOY, params).exponentials.double()
+    q = noise_of_step(TOY, params).exponentials.double()
     (flip,) = flips(TOY, params)
     before, after = flip.before, flip.after
     by_hand = (TOY[before] - TOY[after]) / (q[before].log() - q[after].log())
@@ -118,7 +118,7 @@ def test_the_flip_of_a_race_is_where_two_lines_cross():
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("cut", CUTS, ids=str)
+@pytest.mark.parametrize("cut", TRUNCATIONS, ids=str)
 @pytest.mark.parametrize("kind", range(4))
 def test_the_map_is_what_the_draw_chooses(dialect, cut, kind):
     for seed in range(3):
@@ -133,7 +133,7 @@ def test_the_map_is_what_the_draw_chooses(dialect, cut, kind):
     st.lists(st.floats(-8, 8, width=16), min_size=1, max_size=12),
     st.integers(0, 2**64 - 1),
     st.sampled_from(RACES),
-    st.sampled_from(CUTS),
+    st.sampled_from(TRUNCATIONS),
 )
 def test_the_map_of_any_small_race(values, seed, dialect, cut):
     logits = torch.tensor(values)
@@ -183,7 +183,7 @@ def test_what_comes_and_goes_with_temperature_is_said_to_be_unsure():
 @pytest.mark.parametrize("method", ["choices", "race", "keyed"])
 def test_the_draw_can_be_another_than_the_dialects(method):
     params = SamplingParams(seed=4, draw_method=method)
-    assert luck_of(TOY, params).method == method
+    assert noise_of_step(TOY, params).method == method
     check_by_drawing(temperature_map(TOY, params), TOY, params)
     one_by_one = [params.replace(seed=s).draw()(TOY).token_id for s in range(30)]
     assert draw_many(TOY, params, range(30)).tolist() == one_by_one
@@ -204,7 +204,7 @@ def test_only_tokens_that_cannot_win_are_left_out(kind):
     logits = random_logits(5, 3000, kind).float() / 10  # so flat that any can win
     beta = torch.logspace(-1.3, 1.3, 100, dtype=torch.float64)[:, None]
     for seed in range(12):
-        q = luck_of(logits, SamplingParams(seed=seed)).exponentials
+        q = noise_of_step(logits, SamplingParams(seed=seed)).exponentials
         lines = contenders(logits, logits > -INF, q)
         assert len(lines) < 200
         scores = beta * logits.double() - q.double().log()  # (100, V)
@@ -314,7 +314,7 @@ def test_inputs_and_global_generators_are_left_alone():
     states = random.getstate(), np.random.get_state()[1].copy(), torch.get_rng_state()
     params = SamplingParams(seed=3, top_p=0.9)
     what_would_it_take(logits, params, 4)
-    compare_with_theory(logits, params, 50)
+    compare_frequencies(logits, params, 50)
     assert torch.equal(logits, before)
     assert random.getstate() == states[0]
     assert (np.random.get_state()[1] == states[1]).all()
@@ -443,16 +443,16 @@ def test_rows_of_the_race_are_its_scores():
     logits = random_logits(2, 50, kind=3)
     params = SamplingParams(seed=6)
     drawn = params.draw()(logits)
-    rows = race_rows(logits, luck_of(logits, params), n=60)
+    rows = race_rows(logits, noise_of_step(logits, params), n=60)
     assert rows[0].token_id == drawn.token_id
     assert rows[0].score == drawn.score and rows[0].exponential == drawn.exponential
     assert [r.score for r in rows] == sorted((r.score for r in rows), reverse=True)
     assert {r.token_id for r in rows} == {i for i in range(50) if logits[i] > -INF}
-    assert race_rows(logits, luck_of(logits, params), n=3) == rows[:3]
+    assert race_rows(logits, noise_of_step(logits, params), n=3) == rows[:3]
 
 
 def test_a_wheel_runs_no_race():
-    luck = luck_of(TOY, SamplingParams(dialect="xslm"))
+    luck = noise_of_step(TOY, SamplingParams(dialect="xslm"))
     with pytest.raises(ParameterError, match="needs a race's luck, got choices"):
         race_rows(TOY, luck)
 
@@ -460,15 +460,17 @@ def test_a_wheel_runs_no_race():
 def test_the_luck_of_a_step_does_not_depend_on_settings():
     warm = SamplingParams(seed=1, temperature=2.0, top_k=2)
     cold = SamplingParams(seed=1, temperature=0.5, top_p=0.5)
-    a, b = luck_of(TOY, warm, step=3), luck_of(TOY, cold, step=3)
+    a, b = noise_of_step(TOY, warm, step=3), noise_of_step(TOY, cold, step=3)
     assert torch.equal(a.exponentials, b.exponentials)
-    assert not torch.equal(a.exponentials, luck_of(TOY, warm, step=2).exponentials)
+    assert not torch.equal(
+        a.exponentials, noise_of_step(TOY, warm, step=2).exponentials
+    )
 
 
 def test_float64_logits_race_on_float64_numbers():
     logits = random_logits(3).double()
     params = SamplingParams(seed=2, temperature=1.5)
-    luck = luck_of(logits, params)
+    luck = noise_of_step(logits, params)
     assert luck.exponentials.dtype == torch.float64
     final = params.chain()(logits)
     assert luck.choose(final) == Race(2)(final).token_id
@@ -478,7 +480,7 @@ def test_float64_logits_race_on_float64_numbers():
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("cut", [*CUTS, {"temperature": 0.0}], ids=str)
+@pytest.mark.parametrize("cut", [*TRUNCATIONS, {"temperature": 0.0}], ids=str)
 def test_many_draws_are_the_draws_themselves(dialect, cut):
     logits = random_logits(4, 60)
     params = SamplingParams(dialect=dialect, **cut)
@@ -503,13 +505,13 @@ def test_seeds_with_a_coin_have_chains_of_their_own():
         one_by_one.append(own.draw()(own.chain()(TOY)).token_id)
     assert draw_many(TOY, params, range(40)).tolist() == one_by_one
     with pytest.raises(ParameterError, match=r"xtc_probability must be off here"):
-        compare_with_theory(TOY, params, 40)
+        compare_frequencies(TOY, params, 40)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_draws_follow_their_theory(dialect):
     params = SamplingParams(temperature=1.5, top_p=0.95, dialect=dialect)
-    check = compare_with_theory(random_logits(7, 30), params, 3000, n=8)
+    check = compare_frequencies(random_logits(7, 30), params, 3000, n=8)
     assert check.p_value > 0.01
     assert sum(row.count for row in check.rows) == check.draws == 3000
     assert math.isclose(sum(row.prob for row in check.rows), 1, abs_tol=1e-6)
@@ -521,7 +523,7 @@ def test_wrong_draws_are_told_from_their_theory(monkeypatch):
         return draw_many(logits, params.replace(temperature=1.2), seeds, **said)
 
     monkeypatch.setattr("sampling_lab.counterfactuals.frequencies.draw_many", too_warm)
-    check = compare_with_theory(TOY, SamplingParams(), 2000)
+    check = compare_frequencies(TOY, SamplingParams(), 2000)
     assert check.p_value < 1e-4
     assert not all(row.is_inside for row in check.rows)
 
@@ -552,7 +554,7 @@ def test_rare_cells_are_pooled():
 
 
 def test_a_certain_token_has_nothing_to_test():
-    check = compare_with_theory(TOY, SamplingParams(top_k=1), 20)
+    check = compare_frequencies(TOY, SamplingParams(top_k=1), 20)
     assert (check.degrees, check.p_value) == (0, 1.0)
     assert [(row.token_id, row.count) for row in check.rows] == [(0, 20)]
     assert check.rows[0].is_inside
@@ -573,7 +575,7 @@ def test_the_band_is_the_exact_binomial_one(prob):
 
 def test_no_seed_is_no_comparison():
     with pytest.raises(ParameterError, match="at least one seed"):
-        compare_with_theory(TOY, SamplingParams(), [])
+        compare_frequencies(TOY, SamplingParams(), [])
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.browser import (
     IS_FETCHED,
-    Panel,
+    PicturePanel,
     browser,
     lab,
     open_and_run,
@@ -36,7 +36,7 @@ explorer = Explorer("../checkpoints/xslm/model.json")
 
 def test_a_person_opens_the_explorer_slides_generates_and_stops(lab, page, screenshots):
     open_and_run(page, lab, "app.ipynb")
-    panel, expect = Panel(page), playwright.expect
+    panel, expect = PicturePanel(page), playwright.expect
 
     # A slider moves: numbers and picture change with it.
     caption, picture = panel.part("caption").inner_text(), panel.picture()
@@ -70,7 +70,7 @@ def test_a_person_opens_the_explorer_slides_generates_and_stops(lab, page, scree
     read_and_fork(panel, screenshots)
 
 
-def read_and_fork(panel: Panel, screenshots: Path) -> None:
+def read_and_fork(panel: PicturePanel, screenshots: Path) -> None:
     """Click a token to see its step, take another one there, and go back."""
     expect, count = playwright.expect, panel.token_count()
     newest = re.compile(rf"step ({count}|{count + 1}) ·")  # or the stop token's
@@ -85,7 +85,7 @@ def read_and_fork(panel: Panel, screenshots: Path) -> None:
     expect(panel.button("Generate")).to_be_enabled()
 
 
-def stop_in_mid_run(panel: Panel) -> None:
+def stop_in_mid_run(panel: PicturePanel) -> None:
     """Press Stop while tokens stream in; they stay and the panel can be used."""
     expect = playwright.expect
     panel.fill("new tokens", "2000")
@@ -99,7 +99,7 @@ def stop_in_mid_run(panel: Panel) -> None:
     assert panel.tokens().count() > panel.token_count()  # the prompt's come first
 
 
-def slide_in_mid_run(panel: Panel) -> None:
+def slide_in_mid_run(panel: PicturePanel) -> None:
     """Move a slider while tokens stream in: the run ends and the picture follows."""
     expect = playwright.expect
     panel.button("Generate").click()
@@ -114,7 +114,7 @@ def slide_in_mid_run(panel: Panel) -> None:
 def test_a_person_without_a_mouse_can_use_the_explorer(lab, page):
     write_notebook(page, lab, "keys.ipynb", MAKE + "explorer")
     open_and_run(page, lab, "keys.ipynb")
-    Panel(page).use_the_keyboard()
+    PicturePanel(page).use_the_keyboard()
 
 
 # A cell that runs again, and the square that interrupts
@@ -136,7 +136,7 @@ def test_a_cell_that_runs_again_leaves_one_panel(lab, page):
         expect(page.locator(".jp-InputArea-prompt").last).to_have_text(f"[{count}]:")
         expect(page.get_by_text("panels: 1", exact=True)).to_be_visible()
         expect(page.locator(".sampling-lab")).to_have_count(1)
-    panel = Panel(page)
+    panel = PicturePanel(page)
     panel.button("Generate").click()
     expect(panel.part("status")).to_contain_text("the model ended it")
 

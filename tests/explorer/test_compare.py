@@ -426,7 +426,7 @@ def test_a_model_without_a_tokenizer_takes_ids():
 
 def test_an_unknown_character_is_a_warning_in_the_status_line():
     compare = Compare("checkpoints/xslm/model-20-steps.json", prompt="Q: Zoë?\nA: ")
-    compare.guard(compare._start, "run")
+    compare.run_showing_errors(compare._start, "run")
     assert "becomes �" in compare.status.value
 
 

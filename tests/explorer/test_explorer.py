@@ -26,10 +26,10 @@ from sampling_lab.explorer import Explorer, Toy
 from sampling_lab.explorer.controls.settings import Controls
 from sampling_lab.explorer.controls.slider_with_box import Counts, Linear
 from sampling_lab.explorer.explorer import BETWEEN_STREAMED
-from sampling_lab.explorer.panel.event_loop import Home, Interrupts, Pacer
+from sampling_lab.explorer.panel.event_loop import EventLoop, Interrupts, Throttle
 from sampling_lab.explorer.pictures.canvas import DistributionCanvas
 from sampling_lab.explorer.pictures.png import PaletteEncoder
-from sampling_lab.explorer.pictures.step_view import View
+from sampling_lab.explorer.pictures.step_view import StepView
 from sampling_lab.explorer.pictures.tabs import TABS, Pictures
 from sampling_lab.models.base import Model, ModelCard
 from sampling_lab.plots.drawing.style import CHOSEN, FINAL, INK
@@ -838,7 +838,7 @@ def test_the_canvas_takes_the_height_that_the_bars_need():
     for vocabulary in (2, 5, 100):
         ledger = SamplingParams().chain().ledger(torch.zeros(vocabulary))
         heights.append(
-            pixels(canvas.draw(View(ledger, None, SamplingParams()))).shape[0]
+            pixels(canvas.draw(StepView(ledger, None, SamplingParams()))).shape[0]
         )
     assert heights == sorted(set(heights))
 
@@ -879,7 +879,7 @@ def test_a_saved_notebook_keeps_the_picture():
 
 def test_pacing_without_a_loop_is_immediate():
     calls = []
-    pacer = Pacer(Home(), lambda: calls.append(1), interval=1.0)
+    pacer = Throttle(EventLoop(), lambda: calls.append(1), interval=1.0)
     pacer.request()
     pacer.request()
     assert calls == [1, 1]

@@ -18,7 +18,7 @@ SECONDS = 120
 SET_UP = """
 import time, torch
 from sampling_lab.explorer import Explorer
-from sampling_lab.explorer.player import Player
+from sampling_lab.explorer.panel.player import Player
 from tests.fakes import TableModel
 
 class Noted(Player):
@@ -59,8 +59,8 @@ _ = asyncio.get_running_loop().call_later(0.1, ask)
 CLOSE_ALL = "import ipywidgets; ipywidgets.Widget.close_all()"
 LIVE = """
 from ipywidgets.widgets.widget import _instances
-from sampling_lab.explorer.board import Board
-boards = [widget for widget in _instances.values() if isinstance(widget, Board)]
+from sampling_lab.explorer.panel.lab_widget import LabWidget
+boards = [widget for widget in _instances.values() if isinstance(widget, LabWidget)]
 print(len(boards), len(_instances))
 """
 

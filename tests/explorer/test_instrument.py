@@ -165,7 +165,7 @@ def test_chat_asks_by_the_template_with_its_system_line():
     explorer = Explorer(load(SCRATCH), prompt="What is 2 + 2?", max_new_tokens=4)
     raw = explorer.model.prompt_ids("What is 2 + 2?")
     assert [chip["id"] for chip in explorer.strip.tokens] == raw
-    explorer.asks.mode.value = "chat"
+    explorer.prompt_box.mode.value = "chat"
     explorer.generate()
     chat = [{"role": "user", "content": "What is 2 + 2?"}]
     expected = generate(explorer.model, chat, explorer.params, max_new_tokens=4)
@@ -175,8 +175,8 @@ def test_chat_asks_by_the_template_with_its_system_line():
 
 def test_a_model_without_a_template_offers_no_chat():
     explorer = make_explorer()
-    assert explorer.asks.mode.disabled and explorer.asks.mode.value == "raw"
-    assert explorer.asks.system.layout.visibility == "hidden"
+    assert explorer.prompt_box.mode.disabled and explorer.prompt_box.mode.value == "raw"
+    assert explorer.prompt_box.system.layout.visibility == "hidden"
 
 
 def test_the_system_line_is_a_message_of_its_own(monkeypatch):
@@ -186,10 +186,10 @@ def test_the_system_line_is_a_message_of_its_own(monkeypatch):
         model, "chat_ids", lambda m: asked.append(m) or [0], raising=False
     )
     explorer = Explorer(model, prompt="a")
-    explorer.asks.mode.value = "chat"
-    explorer.asks.system.value = "be brief"
+    explorer.prompt_box.mode.value = "chat"
+    explorer.prompt_box.system.value = "be brief"
     assert [m["role"] for m in asked[-1]] == ["system", "user"]
-    explorer.asks.system.value = ""
+    explorer.prompt_box.system.value = ""
     assert [m["role"] for m in asked[-1]] == ["user"]
 
 
@@ -268,7 +268,7 @@ def test_a_path_is_typed_and_what_a_person_wrote_stays():
     assert explorer.model.card.vocab_size == 40
     assert explorer.prompt.value == "hello" and explorer.max_new_tokens.value == 9
     assert explorer.picker.path.value == ""
-    assert explorer.asks.mode.value == "raw"
+    assert explorer.prompt_box.mode.value == "raw"
 
 
 def test_a_model_that_cannot_be_loaded_leaves_the_old_one(tmp_path):

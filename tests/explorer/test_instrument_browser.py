@@ -11,7 +11,7 @@ import pytest
 
 from tests.browser import (
     IS_FETCHED,
-    Panel,
+    PicturePanel,
     browser,
     lab,
     open_and_run,
@@ -63,27 +63,27 @@ WATCH = """element => {
 }"""
 
 
-def opened(page: playwright.Page, lab: str, name: str, code: str) -> Panel:
+def opened(page: playwright.Page, lab: str, name: str, code: str) -> PicturePanel:
     """Open a notebook of one cell, run it, and return its panel."""
     page.set_viewport_size({"width": 1400, "height": 1700})  # all of it on a picture
     write_notebook(page, lab, name, code)
     open_and_run(page, lab, name)
-    panel = Panel(page)
+    panel = PicturePanel(page)
     playwright.expect(panel.button("Generate")).to_be_enabled()
     return panel
 
 
-def choose(panel: Panel, name: str, **option: object) -> None:
+def choose(panel: PicturePanel, name: str, **option: object) -> None:
     """Choose in the drop-down behind a label."""
     label = panel.root.get_by_text(name, exact=True)
     label.locator("xpath=following::select[1]").select_option(**option)
 
 
-def chips(panel: Panel) -> list[str]:
+def chips(panel: PicturePanel) -> list[str]:
     return panel.root.locator(NEW).all_inner_texts()
 
 
-def wait_for_chips(panel: Panel, texts: list[str]) -> None:
+def wait_for_chips(panel: PicturePanel, texts: list[str]) -> None:
     """Return when the strip begins with these tokens."""
     for at, text in enumerate(texts):
         playwright.expect(panel.root.locator(NEW).nth(at)).to_have_text(text)

@@ -15,20 +15,20 @@ from ipywidgets import Label
 from ipywidgets.widgets.widget import _instances as live
 
 from sampling_lab.explorer import Compare, Explorer, Toy
-from sampling_lab.explorer.panel.event_loop import Pacer
-from sampling_lab.explorer.panel.lab_widget import Board, ClosableHome
+from sampling_lab.explorer.panel.event_loop import Throttle
+from sampling_lab.explorer.panel.lab_widget import ClosableEventLoop, LabWidget
 from tests.fakes import TableModel
 
 PIECES = [bytes([97 + at]) for at in range(8)]
 MODEL = TableModel(torch.eye(8), PIECES)
-PANELS: dict[str, Callable[[], Board]] = {
+PANELS: dict[str, Callable[[], LabWidget]] = {
     "explorer": lambda: Explorer(MODEL, prompt="ab", max_new_tokens=5),
     "compare": lambda: Compare(MODEL, prompt="ab", max_new_tokens=5),
     "toy": Toy,
 }
 
 
-def use(panel: Board) -> None:
+def use(panel: LabWidget) -> None:
     """Have a panel make all that it makes only when it is used."""
     if isinstance(panel, Explorer):
         panel.generate()
@@ -100,7 +100,7 @@ def test_a_second_closing_does_nothing(name):
 
 
 def test_a_board_that_was_never_made_can_be_thrown_away():
-    class Broken(Board):
+    class Broken(LabWidget):
         def __init__(self) -> None:
             raise RuntimeError("no model")
 
@@ -183,8 +183,8 @@ def test_a_home_that_is_closed_drops_what_waits_and_what_comes():
     calls: list[str] = []
 
     async def scenario() -> None:
-        home = ClosableHome()
-        pacer = Pacer(home, lambda: calls.append("paced"), interval=0.02)
+        home = ClosableEventLoop()
+        pacer = Throttle(home, lambda: calls.append("paced"), interval=0.02)
         pacer.request()
         await asyncio.sleep(0.05)
         pacer.request()

@@ -12,7 +12,7 @@ from PIL import Image
 
 from sampling_lab.explorer import Explorer, Toy
 from sampling_lab.explorer.pictures import static_image as stills
-from sampling_lab.explorer.pictures.static_image import Words, still
+from sampling_lab.explorer.pictures.static_image import Words, static_image
 from tests.explorer.test_explorer import generated, make_explorer, make_model
 
 
@@ -74,13 +74,16 @@ def test_markup_and_control_characters_are_written_as_they_are(monkeypatch):
 @pytest.mark.parametrize("text", ["$x_$", "\\frac$", "中 text", "a\x1b[31mb", "\t"])
 def test_no_text_is_obeyed_or_warned_of(text):
     plain = bundle(generated())[0]
-    assert len(still(plain, 640, text, text, [Words("text", text)])) > len(plain) / 4
+    assert (
+        len(static_image(plain, 640, text, text, [Words("text", text)]))
+        > len(plain) / 4
+    )
 
 
 def test_a_long_text_is_cut_and_says_so():
     picture = bundle(Toy())[0]
-    long = still(picture, 640, "", "", [Words("text", "word " * 5000)])
-    longer = still(picture, 640, "", "", [Words("text", "word " * 50_000)])
+    long = static_image(picture, 640, "", "", [Words("text", "word " * 5000)])
+    longer = static_image(picture, 640, "", "", [Words("text", "word " * 50_000)])
     assert pixels(long).shape == pixels(longer).shape
 
 

@@ -31,15 +31,19 @@ from sampling_lab.explorer.pictures.sheets import (
     Surface,
     wrapped,
 )
-from sampling_lab.explorer.pictures.step_view import View, first_view, step_view
+from sampling_lab.explorer.pictures.step_view import (
+    StepView,
+    next_token_view,
+    step_view,
+)
 from sampling_lab.explorer.pictures.tabs import TABS, Pictures
 from sampling_lab.plots.distribution_rows import axis_limit
-from sampling_lab.plots.drawing.shapes import Boxes, Region
+from sampling_lab.plots.drawing.shapes import HatchedRectangles, Rectangles
 from sampling_lab.plots.drawing.style import CHOSEN, FINAL, GRID, INK, PAPER
-from sampling_lab.plots.drawing.text_labels import Notes, text_width
+from sampling_lab.plots.drawing.text_labels import TextLabels, text_width
 from sampling_lab.plots.steps import GIVEN
 from sampling_lab.sampling.dialects import ADJUSTMENTS, DIALECTS
-from sampling_lab.sampling.draws import land
+from sampling_lab.sampling.draws import inverse_cdf
 from tests.fakes import TableModel
 
 WORDS = ["warm", " hot", "$$", "<b>x", "中", "\x1b[31m", "\n", ""]
@@ -49,7 +53,7 @@ WHEEL = RACE.replace(dialect="xslm")
 
 
 def toy_view(params=RACE, logits=TOY, tokens=WORDS, **place):
-    return View(params.chain().ledger(logits), tokens, params, **place)
+    return StepView(params.chain().ledger(logits), tokens, params, **place)
 
 
 def table_model(size=40):
@@ -110,7 +114,7 @@ def colors_in(png):
 def written(pictures, name):
     """Return all that stands on one of the sheets."""
     axes = pictures._sheets[name]._figure.axes
-    kinds = [c for ax in axes for c in ax.get_children() if isinstance(c, Notes)]
+    kinds = [c for ax in axes for c in ax.get_children() if isinstance(c, TextLabels)]
     return [note.text for kind in kinds for note in kind.notes if note.text]
 
 
@@ -219,7 +223,7 @@ def test_the_table_of_a_wheel_holds_its_slices():
     view = toy_view(WHEEL)
     picture = Pictures().draw("Draw", view)
     logits = view.ledger.final.logits
-    drawn = land("choices", view.luck.uniform, logits)
+    drawn = inverse_cdf("choices", view.luck.uniform, logits)
     parts = wheel_slices(logits, 12)
     assert [(r["token_id"], r["from"], r["to"]) for r in picture.table] == [
         tuple(part) for part in parts
@@ -259,7 +263,7 @@ def test_a_wheel_marks_the_number_that_a_step_drew():
 def test_the_map_is_the_librarys(params):
     history = History((0, 5, 5), 1)
     ledger = params.chain(*history).ledger(TOY)
-    view = View(ledger, WORDS, params, history=history)
+    view = StepView(ledger, WORDS, params, history=history)
     picture = Pictures().draw("Temperature map", view)
     found = temperature_map(TOY, params, history=history)
     ids = [row["token_id"] for row in picture.table]
@@ -598,9 +602,9 @@ def test_quick_axes_draw_what_has_a_higher_place_over_the_rest():
     sheet = Sheet(Surface(200, 1.0))
     (ax,) = sheet.artists(100, [Place(50, 20, 100, 60)], lambda axes: axes)
     ax.axis("off")
-    boxes = Boxes(ax, facecolors=CHOSEN, zorder=3)
+    boxes = Rectangles(ax, facecolors=CHOSEN, zorder=3)
     boxes.show([(0.2, 0.8, 0.2, 0.8)])
-    region = Region(ax, facecolor=FINAL, zorder=2)
+    region = HatchedRectangles(ax, facecolor=FINAL, zorder=2)
     region.show([(0.1, 0.9, 0.1, 0.9)])
     middle = pixels(sheet.png())[50, 100]
     assert "#" + bytes(middle).hex() == CHOSEN
@@ -634,5 +638,5 @@ def test_the_bundled_model_has_all_tabs(root):
     ids = tuple(text.prompt_ids)
     history = History(ids, len(ids))
     ledger = text.params.chain(*history).ledger(model.logits(ids))
-    coming = first_view(ledger, model.token_text, text.params, "", history=history)
+    coming = next_token_view(ledger, model.token_text, text.params, "", history=history)
     assert pictures.draw("Draw", coming).table != pictures.draw("Draw", view).table

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from sampling_lab import Generation, SamplingParams, fork, generate, stream
-from sampling_lab.counterfactuals import luck_of
+from sampling_lab.counterfactuals import noise_of_step
 from sampling_lab.errors import (
     LogitsError,
     ParameterError,
@@ -344,7 +344,7 @@ def test_after_a_fork_only_the_choice_differs(letters, params):
         ledger = params.resolve("transformers").chain(ids, 2).ledger(logits)
         assert step.final_prob == ledger.final_probs[step.token_id].item()
         if not params.is_greedy:
-            luck = luck_of(logits, child.params, step=step.index)
+            luck = noise_of_step(logits, child.params, step=step.index)
             assert step.token_id == luck.choose(ledger.final.logits)
 
 

@@ -62,10 +62,10 @@ def whole(model, ids):
 
 
 def strict_json(text):
-    def refuse(constant):
+    def rule_error(constant):
         raise AssertionError(f"{constant} is not JSON")
 
-    return json.loads(text, parse_constant=refuse)
+    return json.loads(text, parse_constant=rule_error)
 
 
 # What is loaded

@@ -12,10 +12,10 @@ from sampling_lab.models.formats import FORMATS, detect
 
 @pytest.fixture
 def no_network(monkeypatch):
-    def refuse(*args, **kwargs):
+    def rule_error(*args, **kwargs):
         raise AssertionError("the network was tried")
 
-    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket.socket, "connect", rule_error)
 
 
 @pytest.mark.parametrize(

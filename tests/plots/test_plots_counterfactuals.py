@@ -13,8 +13,8 @@ from sampling_lab import Chain, SamplingParams, Temperature, TopP, plots
 from sampling_lab.counterfactuals import (
     Segment,
     TemperatureMap,
-    compare_with_theory,
-    luck_of,
+    compare_frequencies,
+    noise_of_step,
     race_rows,
     seed_grid,
     temperature_map,
@@ -23,7 +23,7 @@ from sampling_lab.counterfactuals import (
 from sampling_lab.errors import ParameterError
 from sampling_lab.plots.drawing.style import CHOSEN, FINAL, stage_hatch
 from sampling_lab.plots.drawing.text import ink_on, points_wide
-from sampling_lab.plots.drawing.text_labels import Notes, text_width
+from sampling_lab.plots.drawing.text_labels import TextLabels, text_width
 from sampling_lab.plots.stages_rows import removed_by
 from sampling_lab.plots.temperature_map import FILLS, OTHER, token_colors
 
@@ -41,7 +41,7 @@ def large(size=2000):
 
 def written(ax):
     """Return the notes on axes, in order."""
-    found = [child for child in ax.get_children() if isinstance(child, Notes)]
+    found = [child for child in ax.get_children() if isinstance(child, TextLabels)]
     return [note for notes in found for note in notes.notes if note.text]
 
 
@@ -77,7 +77,7 @@ def region(patch):
 def everything():
     """Return each picture, drawn on axes of its own."""
     params = SamplingParams(temperature=0.8, top_k=3, top_p=0.9, seed=SEED)
-    luck = luck_of(TOY, params)
+    luck = noise_of_step(TOY, params)
     wheel = params.replace(dialect="xslm")
     named = {"tokens": NAMES}
     return {
@@ -87,7 +87,7 @@ def everything():
         "race": plots.plot_race(params.chain()(TOY), luck, **named),
         "lines": plots.plot_race_lines(TOY, luck, range(4), **named),
         "map": plots.plot_temperature_map(temperature_map(TOY, params), **named),
-        "theory": plots.plot_theory(compare_with_theory(TOY, params, 50), **named),
+        "theory": plots.plot_frequencies(compare_frequencies(TOY, params, 50), **named),
         "grid": plots.plot_seed_grid(seed_grid(TOY, params, [1, 2], [0, 1.0]), **named),
     }
 
@@ -114,9 +114,9 @@ def test_every_text_is_literal():
     [
         lambda ax: plots.plot_staircase(TOY, 0.8, ax=ax),
         lambda ax: plots.plot_wheel(TOY, ax=ax),
-        lambda ax: plots.plot_race(TOY, luck_of(TOY, SamplingParams()), ax=ax),
-        lambda ax: plots.plot_theory(
-            compare_with_theory(TOY, SamplingParams(), 9), ax=ax
+        lambda ax: plots.plot_race(TOY, noise_of_step(TOY, SamplingParams()), ax=ax),
+        lambda ax: plots.plot_frequencies(
+            compare_frequencies(TOY, SamplingParams(), 9), ax=ax
         ),
     ],
 )
@@ -288,7 +288,7 @@ def test_a_narrow_slice_is_named_beside_the_number():
 
 
 def test_bars_of_the_race_reach_from_p_to_p_over_q():
-    luck = luck_of(TOY, SamplingParams(seed=SEED))
+    luck = noise_of_step(TOY, SamplingParams(seed=SEED))
     rows = race_rows(TOY, luck)
     ax = plots.plot_race(TOY, luck, tokens=NAMES)
     (bars,) = boxes(ax)
@@ -308,7 +308,7 @@ def test_bars_of_the_race_reach_from_p_to_p_over_q():
 
 
 def test_races_on_one_axis_can_be_compared():
-    luck = luck_of(TOY, SamplingParams(seed=SEED))
+    luck = noise_of_step(TOY, SamplingParams(seed=SEED))
     axes = [plots.plot_race(TOY / t, luck, limits=(1e-3, 2)) for t in (0.5, 2)]
     assert [ax.get_xlim() for ax in axes] == [(1e-3, 2)] * 2
     ratios = [{round(bar[1] / bar[0], 4) for bar in boxes(ax)[0]} for ax in axes]
@@ -317,14 +317,14 @@ def test_races_on_one_axis_can_be_compared():
 
 def test_a_race_of_one_has_a_winner_and_an_axis():
     logits = torch.tensor([0.0, -torch.inf])
-    ax = plots.plot_race(logits, luck_of(logits, SamplingParams()))
+    ax = plots.plot_race(logits, noise_of_step(logits, SamplingParams()))
     assert [list(line.get_xdata()) for line in ax.lines[:2]] == [[1.0], []]
     low, high = ax.get_xlim()
     assert 0 < low < 1 < high
 
 
 def test_luck_alone_decides_the_length_of_a_bar():
-    luck = luck_of(TOY, SamplingParams(seed=SEED))
+    luck = noise_of_step(TOY, SamplingParams(seed=SEED))
 
     def lengths(logits):
         return {r.token_id: r.score / r.prob for r in race_rows(logits, luck)}
@@ -334,7 +334,7 @@ def test_luck_alone_decides_the_length_of_a_bar():
 
 def test_the_highest_line_of_the_race_is_the_winner():
     params = SamplingParams(seed=SEED)
-    luck = luck_of(TOY, params)
+    luck = noise_of_step(TOY, params)
     found = temperature_map(TOY, params)
     ax = plots.plot_race_lines(TOY, luck, range(4), tokens=NAMES, low=0.5)
     *lines, envelope = ax.lines
@@ -393,8 +393,8 @@ def test_names_of_narrow_segments_read_upwards_or_are_left_out():
 
 
 def test_theory_and_draws_stand_side_by_side():
-    check = compare_with_theory(large(), SamplingParams(top_k=40), 400)
-    ax = plots.plot_theory(check, tokens=lambda i: f"t{i}")
+    check = compare_frequencies(large(), SamplingParams(top_k=40), 400)
+    ax = plots.plot_frequencies(check, tokens=lambda i: f"t{i}")
     assert widths(ax) == pytest.approx([row.prob for row in check.rows])
     bands, dots = ax.lines[::2], ax.lines[1::2]
     for row, band, dot in zip(check.rows, bands, dots, strict=True):

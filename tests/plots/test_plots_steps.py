@@ -15,10 +15,10 @@ from sampling_lab import plots
 from sampling_lab.errors import ParameterError
 from sampling_lab.generation.results import Step
 from sampling_lab.plots.drawing.style import CHOSEN, FINAL, GRID
-from sampling_lab.plots.drawing.text_labels import Note, Notes, text_width
+from sampling_lab.plots.drawing.text_labels import TextLabel, TextLabels, text_width
 from sampling_lab.plots.drawing.ticks import decade_marks, even_marks, step_marks
 from sampling_lab.plots.steps import GIVEN as BY_HAND
-from sampling_lab.sampling.draws import GIVEN, Drawn
+from sampling_lab.sampling.draws import GIVEN, DrawResult
 
 
 def make_steps(count, given=(), raw=None, text="␣word"):
@@ -34,7 +34,7 @@ def make_steps(count, given=(), raw=None, text="␣word"):
             rank=at + 1,
             entropy=at % 5 / 2,
             kept_count=1 + 10 * at % 997,
-            drawn=Drawn(100 + at, GIVEN if at in given else "race"),
+            drawn=DrawResult(100 + at, GIVEN if at in given else "race"),
         )
         for at in range(count)
     ]
@@ -54,7 +54,7 @@ def bars(ax):
 
 
 def notes(ax):
-    kinds = [child for child in ax.get_children() if isinstance(child, Notes)]
+    kinds = [child for child in ax.get_children() if isinstance(child, TextLabels)]
     return [note for kind in kinds for note in kind.notes if note.text]
 
 
@@ -258,8 +258,8 @@ def test_decade_marks_are_within_and_few(low, high):
 def test_a_turned_note_reads_upwards_to_its_place():
     figure = Figure(figsize=(2, 2), dpi=72)
     ax = figure.add_axes([0, 0, 1, 1], xlim=(0, 144), ylim=(0, 144))
-    written = Notes(ax)
-    written.write([Note(72, 100, "mmmm", "right", turned=True)])
+    written = TextLabels(ax)
+    written.write([TextLabel(72, 100, "mmmm", "right", turned=True)])
     box = written.get_window_extent()
     assert box.y1 == pytest.approx(100, abs=2)
     assert box.height == pytest.approx(text_width("mmmm"), abs=3)
@@ -268,8 +268,8 @@ def test_a_turned_note_reads_upwards_to_its_place():
 
 def test_turned_letters_lie_on_their_backs_and_are_no_mirror_images():
     ax = Figure(figsize=(2, 2), dpi=72).add_axes([0, 0, 1, 1])
-    written = Notes(ax)
-    written.write([Note(0.5, 0.5, "L", turned=True)])
+    written = TextLabels(ax)
+    written.write([TextLabel(0.5, 0.5, "L", turned=True)])
     (path,) = written._paths(1.0).values()
     corners = path.vertices[path.codes == path.LINETO]
     x, y = corners.T
@@ -283,8 +283,8 @@ def test_turned_letters_lie_on_their_backs_and_are_no_mirror_images():
 def test_a_note_is_aligned_and_moved(align, share):
     figure = Figure(figsize=(2, 2), dpi=144)
     ax = figure.add_axes([0, 0, 1, 1], xlim=(0, 288), ylim=(0, 288))
-    written = Notes(ax)
-    written.write([Note(100, 100, "nnn", align, move=(10, 5))])
+    written = TextLabels(ax)
+    written.write([TextLabel(100, 100, "nnn", align, move=(10, 5))])
     box = written.get_window_extent()
     place = box.x0 + share * box.width
     assert place == pytest.approx(100 + 2 * 10, abs=3)

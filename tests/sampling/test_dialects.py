@@ -6,9 +6,9 @@ import torch
 from sampling_lab.errors import ParameterError
 from sampling_lab.sampling.dialects import (
     ADJUSTMENTS,
-    CUTS,
     DEFAULT_DIALECT,
     DIALECTS,
+    TRUNCATIONS,
     find_dialect,
 )
 from sampling_lab.sampling.draws import DRAWS
@@ -85,7 +85,9 @@ def test_every_dialect_names_fields_and_draws_that_exist():
     for name, dialect in DIALECTS.items():
         assert dialect.name == name
         assert set(dialect.order) | {"temperature"} <= fields
-        assert sorted(dialect.order) == sorted((*ADJUSTMENTS, *CUTS, "temperature"))
+        assert sorted(dialect.order) == sorted(
+            (*ADJUSTMENTS, *TRUNCATIONS, "temperature")
+        )
         assert [n for n in dialect.order if n not in dialect.lacks] == [*dialect.own]
         assert SamplingParams(**dialect.defaults)
         assert dialect.draw in DRAWS

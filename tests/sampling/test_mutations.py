@@ -295,7 +295,7 @@ MUTANTS = [
     Mutant(
         "greedy obeys the cuts",
         recipe,
-        "CUTS",
+        "TRUNCATIONS",
         (),
         test_params.test_greedy_obeys_adjustments_and_ignores_cuts,
     ),

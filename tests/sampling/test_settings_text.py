@@ -10,10 +10,10 @@ from sampling_lab.sampling import notes
 from sampling_lab.sampling.dialects import DIALECTS
 from sampling_lab.sampling.draws import DRAWS
 from sampling_lab.sampling.settings_text import (
+    format_settings,
     parse_lines,
     parse_seeds,
     parse_settings,
-    setting_words,
 )
 
 EVERYTHING = SamplingParams(
@@ -82,7 +82,7 @@ def test_every_parameter_is_read_back():
 @pytest.mark.parametrize("dialect", [None, *DIALECTS])
 def test_a_setting_without_its_seed_is_read_back_with_its_dialect(dialect):
     params = EVERYTHING.replace(dialect=dialect)
-    text = setting_words(params)
+    text = format_settings(params)
     assert "seed" not in text
     assert parse_settings(text) == params.replace(seed=0)
 
@@ -98,7 +98,7 @@ def test_a_setting_without_its_seed_is_read_back_with_its_dialect(dialect):
     ],
 )
 def test_setting_words(params, text):
-    assert setting_words(SamplingParams(**params)) == text
+    assert format_settings(SamplingParams(**params)) == text
 
 
 @pytest.mark.parametrize(

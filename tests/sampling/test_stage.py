@@ -347,13 +347,13 @@ def test_evidence_is_true_of_exactly_the_removed(stage):
     for seed in range(20):
         generator = torch.Generator().manual_seed(seed)
         logits = torch.randn(9, generator=generator) * 2  # no ties
-        evidence = stage.evidence(logits)
+        criterion = stage.criterion(logits)
         removed = stage(logits) == -INF
-        if evidence is None:
+        if criterion is None:
             assert not removed.any()
             continue
         relation = {"<": torch.lt, ">": torch.gt, "<=": torch.le, ">=": torch.ge}
-        told = relation[evidence.relation](evidence.values, evidence.threshold)
+        told = relation[criterion.relation](criterion.values, criterion.threshold)
         assert torch.equal(told, removed)
 
 

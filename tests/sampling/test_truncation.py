@@ -41,10 +41,12 @@ def test_typical_of_one_changes_no_bit():
 
 def test_typical_may_remove_the_most_likely_and_says_by_how_much():
     logits = logs(0.6, 0.3, 0.1)
-    evidence = TypicalP(0.2).evidence(logits)
+    criterion = TypicalP(0.2).criterion(logits)
     entropy = -sum(p * math.log(p) for p in (0.6, 0.3, 0.1))
-    assert evidence.values[0].item() == pytest.approx(entropy + math.log(0.6), abs=1e-6)
-    assert evidence.threshold == evidence.values[1].item()
+    assert criterion.values[0].item() == pytest.approx(
+        entropy + math.log(0.6), abs=1e-6
+    )
+    assert criterion.threshold == criterion.values[1].item()
 
 
 # Top-nσ

@@ -29,15 +29,15 @@ def test_off_has_one_spelling():
     rule = validation.Number("in [0, 1]", 0.0, 1.0, off=(0.0,))
     assert rule("x", 0) is rule("x", None) is rule("x", -0.0) is None
     assert rule("x", 1) == 1.0
-    whole = validation.Whole("an integer >= 1 or 0", off=(0,))
+    whole = validation.Integer("an integer >= 1 or 0", off=(0,))
     assert whole("k", 0) is whole("k", None) is None
     assert type(whole("k", np.int64(3))) is int
 
 
 def test_bounds_are_open_or_closed():
-    assert validation.MASS("top_p", 1) == 1.0
+    assert validation.PROBABILITY("top_p", 1) == 1.0
     with pytest.raises(ParameterError, match=r"top_p must be in \(0, 1\], got 0"):
-        validation.MASS("top_p", 0)
+        validation.PROBABILITY("top_p", 0)
 
 
 @pytest.mark.parametrize("value", [0, True, "a", None])

@@ -8,8 +8,8 @@ from typing import Any
 import ipywidgets as widgets
 
 from ...generation.branches import Branch, Tree
-from ..panel.event_loop import Home
-from ..panel.lab_widget import button, line
+from ..panel.event_loop import EventLoop
+from ..panel.lab_widget import button, html_line
 from ..pictures.compare_html import beside_html
 from .slider_with_box import label
 
@@ -33,7 +33,7 @@ class BranchList(widgets.VBox):
 
     def __init__(
         self,
-        home: Home,
+        home: EventLoop,
         go_to: Callable[[int], None],
         remove: Callable[[], None],
         compare: Callable[[], None],
@@ -50,7 +50,7 @@ class BranchList(widgets.VBox):
             tooltip="Load the texts of a file that Save wrote (.json)",
         )
         self.upload.add_class("sampling-lab-upload")
-        self.comparison = line("comparison")
+        self.comparison = html_line("comparison")
         row = widgets.HBox(
             [
                 label("branch"),

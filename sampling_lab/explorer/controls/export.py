@@ -12,7 +12,7 @@ import ipywidgets as widgets
 
 from ...errors import ParameterError
 from ...generation import saved_json
-from ..panel.event_loop import Home
+from ..panel.event_loop import EventLoop
 from ..panel.lab_widget import button
 from .slider_with_box import label
 
@@ -41,7 +41,7 @@ class Export(widgets.VBox):
     """
 
     def __init__(
-        self, home: Home, copy_code: Callable[[], None], save: Callable[[], None]
+        self, home: EventLoop, copy_code: Callable[[], None], save: Callable[[], None]
     ) -> None:
         self.copy_button = button(home, copy_code, "Copy code", "copy")
         self.target = widgets.Dropdown(

@@ -12,14 +12,14 @@ from ...generation.results import Step
 from ...models.base import Model
 from ...models.token_search import search_tokens
 from ...sampling.ledger import Ledger
-from ..panel.event_loop import Home
-from ..panel.lab_widget import button, line
+from ..panel.event_loop import EventLoop
+from ..panel.lab_widget import button, html_line
 from .slider_with_box import label
 
 _ALTERNATIVES = 30
 
 
-class Forks(widgets.VBox):
+class AlternativeTokens(widgets.VBox):
     """A choice of tokens at the selected step.
 
     Args:
@@ -37,7 +37,7 @@ class Forks(widgets.VBox):
 
     def __init__(
         self,
-        home: Home,
+        home: EventLoop,
         fork: Callable[[], None],
         explain: Callable[[], None],
         search: Callable[[], None],
@@ -57,7 +57,7 @@ class Forks(widgets.VBox):
         )
         self.fork_button = button(home, fork, "Fork", "code-fork")
         self.explain_button = button(home, explain, "Explain", "question")
-        self.why = line("why")
+        self.why = html_line("why")
         row = widgets.HBox(
             [
                 label("instead"),

@@ -9,12 +9,12 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from ..panel.event_loop import Home
-from ..panel.lab_widget import line
+from ..panel.event_loop import EventLoop
+from ..panel.lab_widget import html_line
 from .slider_with_box import label
 
 
-class Picker(widgets.VBox):
+class ModelPicker(widgets.VBox):
     """The model's card, and a choice of another.
 
     Args:
@@ -29,10 +29,10 @@ class Picker(widgets.VBox):
     """
 
     def __init__(
-        self, home: Home, load: Callable[[str], None], paths: Sequence[Path]
+        self, home: EventLoop, load: Callable[[str], None], paths: Sequence[Path]
     ) -> None:
         self._home, self._load = home, load
-        self.card = line("card")
+        self.card = html_line("card")
         self.checkpoint = widgets.Dropdown(
             options=[("choose …", ""), *((_name(path), str(path)) for path in paths)],
             tooltip="A checkpoint at hand",

@@ -17,7 +17,15 @@ from ...sampling.notes import differences
 from ...sampling.notes import label as words_for
 from ...sampling.params import SamplingParams
 from ..presets import apply_preset, neutral
-from .slider_with_box import Counts, Dial, Linear, Scale, label, typed, value_box
+from .slider_with_box import (
+    Counts,
+    Linear,
+    Scale,
+    SliderWithBox,
+    label,
+    typed,
+    value_box,
+)
 
 _SEED_BITS = 16
 """A seed from the dice is short enough to be read out and typed."""
@@ -63,7 +71,7 @@ class Controls(widgets.VBox):
         presets: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
         self.dials = {
-            name: Dial(
+            name: SliderWithBox(
                 name.replace("_", "-"), scale, partial(self._dial_turned, name), tooltip
             )
             for name, (scale, tooltip) in _DIALS.items()

@@ -102,7 +102,7 @@ class Counts:
         )
 
 
-class Dial(widgets.HBox):
+class SliderWithBox(widgets.HBox):
     """A name, a slider to move and a box that shows and takes the exact value.
 
     Args:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 
-class Home:
+class EventLoop:
     """The event loop that a panel was made on, where all its work is done.
 
     A notebook may deliver widget messages on other threads (JupyterLab sends them to
@@ -48,7 +48,7 @@ class Home:
         task.add_done_callback(self._tasks.discard)
 
 
-class Pacer:
+class Throttle:
     """Call back once for any number of requests; the state of the end counts.
 
     Args:
@@ -59,7 +59,7 @@ class Pacer:
     """
 
     def __init__(
-        self, home: Home, callback: Callable[[], None], interval: float = 0.0
+        self, home: EventLoop, callback: Callable[[], None], interval: float = 0.0
     ) -> None:
         self.interval = interval
         self._home, self._callback = home, callback
@@ -96,7 +96,7 @@ class Pacer:
             self._ended = time.monotonic()
 
 
-async def breathe() -> None:
+async def yield_to_loop() -> None:
     """Let the loop do everything that waits for it.
 
     A message takes several turns of the loop from its socket to a widget's handler;

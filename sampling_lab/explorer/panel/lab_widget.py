@@ -14,13 +14,13 @@ import ipywidgets as widgets
 from ipywidgets import Button
 
 from ...errors import SamplingLabError
-from .event_loop import Home
+from .event_loop import EventLoop
 from .rerun import CELLS, current_execution
 from .shortcuts import Keys
 from .style import STYLE
 
 
-class ClosableHome(Home):
+class ClosableEventLoop(EventLoop):
     """A board's loop: once closed, what was posted or is posted then never happens."""
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class ClosableHome(Home):
             task.cancel()
 
 
-class Board(widgets.VBox):
+class LabWidget(widgets.VBox):
     """Widgets with a status line, which also tells what went wrong.
 
     A board that a cell of a notebook makes is closed when that cell runs again.
@@ -65,8 +65,8 @@ class Board(widgets.VBox):
 
     def __init__(self) -> None:
         super().__init__()
-        self.home = ClosableHome()
-        self.status = line("status")
+        self.home = ClosableEventLoop()
+        self.status = html_line("status")
         self._shortcuts = Keys()
         self._troubles: dict[str, str] = {}
         self._warnings: tuple[str, ...] = ()
@@ -106,7 +106,9 @@ class Board(widgets.VBox):
     def _status(self) -> str:
         """Return the status line while nothing is wrong."""
 
-    def guard(self, action: Callable[[], None], what: str = "view") -> bool:
+    def run_showing_errors(
+        self, action: Callable[[], None], what: str = "view"
+    ) -> bool:
         """Do something, show its error and warnings; return whether it went well.
 
         A widget's handler has no caller who could see an exception. Once the board is
@@ -132,7 +134,7 @@ class Board(widgets.VBox):
         self.show_status()
         return not trouble
 
-    def forget_trouble(self, what: str) -> None:
+    def clear_error(self, what: str) -> None:
         """Drop the error of one kind of action: what caused it has changed."""
         self._troubles.pop(what, None)
 
@@ -151,7 +153,9 @@ class Board(widgets.VBox):
             self.status.value = html.escape(" · ".join(filter(None, lines)))
 
 
-def button(home: Home, action: Callable[[], None], label: str, icon: str) -> Button:
+def button(
+    home: EventLoop, action: Callable[[], None], label: str, icon: str
+) -> Button:
     """Return a button whose action is done on the board's own loop."""
     made = widgets.Button(
         description=label, icon=icon, tooltip=inspect.getdoc(action).splitlines()[0]
@@ -160,11 +164,13 @@ def button(home: Home, action: Callable[[], None], label: str, icon: str) -> But
     return made
 
 
-def _clicked(home: Home, action: Callable[[], None], button: widgets.Button) -> None:
+def _clicked(
+    home: EventLoop, action: Callable[[], None], button: widgets.Button
+) -> None:
     home.post(action)
 
 
-def group(
+def named_box(
     box: type[widgets.Box], name: str, children: Sequence[widgets.Widget]
 ) -> widgets.Box:
     """Return a box of widgets with its own name for `style`."""
@@ -173,14 +179,14 @@ def group(
     return made
 
 
-def line(name: str, value: str = "") -> widgets.HTML:
+def html_line(name: str, value: str = "") -> widgets.HTML:
     """Return a line of HTML with its own name for `style`."""
     made = widgets.HTML(value)
     made.add_class(f"sampling-lab-{name}")
     return made
 
 
-def _reached_from(board: Board) -> set[widgets.Widget]:
+def _reached_from(board: LabWidget) -> set[widgets.Widget]:
     """Return all widgets that a board holds, in its traits or its attributes.
 
     Layouts and styles are widgets too, and a part that is on no page now is held by

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from ...generation.loop import Run
 from ...models.base import Model
-from .event_loop import Home, Interrupts, breathe
+from .event_loop import EventLoop, Interrupts, yield_to_loop
 
 _ENDINGS = {
     "stop": "the model ended it",
@@ -33,7 +33,7 @@ class Player:
     def __init__(
         self,
         model: Model,
-        home: Home,
+        home: EventLoop,
         guard: Callable[[Callable[[], None]], bool],
         on_change: Callable[[], None],
     ) -> None:
@@ -92,7 +92,7 @@ class Player:
     async def finished(self) -> None:
         """Wait until nothing plays."""
         while self.is_playing:
-            await breathe()
+            await yield_to_loop()
 
     def status(self) -> str:
         """Return how the run went so far: tokens, speed, what was recomputed."""
@@ -114,7 +114,7 @@ class Player:
     async def _play(self) -> None:
         try:
             while self._goes_on():
-                await breathe()
+                await yield_to_loop()
         finally:
             self._set_playing(False)
 

@@ -8,10 +8,10 @@ from ...generation.results import Step
 from ...generation.scoring import score
 from ...models.base import Model
 from ...sampling.params import SamplingParams
-from .event_loop import Home, breathe
+from .event_loop import EventLoop, yield_to_loop
 
 
-class Scorer:
+class PromptScorer:
     """Score a prompt on the panel's loop, or at once where there is none.
 
     Args:
@@ -26,7 +26,7 @@ class Scorer:
 
     def __init__(
         self,
-        home: Home,
+        home: EventLoop,
         guard: Callable[[Callable[[], None]], bool],
         on_change: Callable[[], None],
     ) -> None:
@@ -60,7 +60,7 @@ class Scorer:
 
     async def _play(self, steps: Iterator[Step | None]) -> None:
         while self._goes_on(steps):
-            await breathe()
+            await yield_to_loop()
 
     def _goes_on(self, steps: Iterator[Step | None]) -> bool:
         """Score a token, and return whether to go on."""

@@ -14,7 +14,7 @@ from ...plots.distribution_rows import Bar, axis_limit, distribution_table
 from ...plots.drawing.labels import Tokens
 from ...sampling.ledger import Ledger
 from .sheets import Pixels, Place, Sheet, Surface
-from .step_view import View
+from .step_view import StepView
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 150, 138, 32, 34
 """Room around the bars, for labels, numbers, key and axis."""
@@ -56,7 +56,7 @@ class DistributionCanvas:
         self._asked: Tokens = None
         self._texts: Tokens = None
 
-    def table(self, view: View) -> list[Bar]:
+    def table(self, view: StepView) -> list[Bar]:
         """Return the bars of a view as numbers."""
         return distribution_table(
             view.ledger,
@@ -66,7 +66,7 @@ class DistributionCanvas:
             top=self._top_ids(view.ledger),
         )
 
-    def draw(self, view: View) -> bytes:
+    def draw(self, view: StepView) -> bytes:
         """Return the picture of a view as PNG."""
         return self.draw_table(self.table(view))
 

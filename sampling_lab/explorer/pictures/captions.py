@@ -12,10 +12,10 @@ from ...plots.distribution_rows import REST
 from ...plots.drawing.labels import Tokens, token_label
 from ...plots.stages_rows import StageColumn
 from ...plots.steps_rows import StepRow
-from ...sampling.draws import GIVEN, Drawn
+from ...sampling.draws import GIVEN, DrawResult
 from ...sampling.ledger import Ledger
 from ...text import visible
-from .step_view import View
+from .step_view import StepView
 
 Rows = list[dict[str, Any]]
 """Rows of a table, as strict JSON data."""
@@ -74,7 +74,7 @@ def stages_rows(
     ]
 
 
-def race_caption(view: View, rows: Sequence[RaceRow]) -> str:
+def race_caption(view: StepView, rows: Sequence[RaceRow]) -> str:
     """Return the winner's numbers, and how far behind the next one is."""
     best, *others = rows
     name = token_label(view.tokens, best.token_id)
@@ -99,7 +99,7 @@ def race_table(tokens: Tokens, rows: Sequence[RaceRow]) -> Rows:
     ]
 
 
-def wheel_caption(view: View, drawn: Drawn) -> str:
+def wheel_caption(view: StepView, drawn: DrawResult) -> str:
     """Return the number and the slice that it fell on."""
     name = token_label(view.tokens, drawn.token_id)
     low, high = drawn.segment
@@ -109,7 +109,7 @@ def wheel_caption(view: View, drawn: Drawn) -> str:
     )
 
 
-def wheel_table(tokens: Tokens, slices: Sequence[Slice], drawn: Drawn) -> Rows:
+def wheel_table(tokens: Tokens, slices: Sequence[Slice], drawn: DrawResult) -> Rows:
     """Return a row for each slice, the most likely token first."""
     return [
         {
@@ -125,7 +125,7 @@ def wheel_table(tokens: Tokens, slices: Sequence[Slice], drawn: Drawn) -> Rows:
     ]
 
 
-def _by_hand(view: View, winner: str) -> str:
+def _by_hand(view: StepView, winner: str) -> str:
     """Return what to say first where a person chose another token than the luck."""
     if view.drawn is None or view.drawn.method != GIVEN:
         return ""

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ...counterfactuals import History, Luck, TemperatureMap, temperature_map
+from ...counterfactuals import History, StepNoise, TemperatureMap, temperature_map
 from ...sampling.chain import Chain
-from ...sampling.draws import Drawn
+from ...sampling.draws import DrawResult
 from ...sampling.params import SamplingParams
-from .step_view import View
+from .step_view import StepView
 
 COLDEST, HOTTEST = 0.05, 5.0
 """The range of the maps."""
@@ -26,7 +26,7 @@ class Maps:
     def __init__(self) -> None:
         self._known: tuple[_Question, TemperatureMap] | None = None
 
-    def find(self, view: View, luck: Luck) -> TemperatureMap:
+    def find(self, view: StepView, luck: StepNoise) -> TemperatureMap:
         """Return the map of a view's luck.
 
         Raises:
@@ -50,7 +50,7 @@ class _Question:
     logits: Tensor
     params: SamplingParams
     history: History
-    luck: Luck
+    luck: StepNoise
 
     def same_as(self, other: _Question) -> bool:
         """Return whether the other has the same map."""
@@ -108,10 +108,10 @@ class _Question:
         return ids, _Question(logits[ids], params, self.history, luck)
 
 
-class _Replayed(Drawn):
+class _Replayed(DrawResult):
     """A draw whose luck is known, so that none has to be drawn again to find it."""
 
-    def __init__(self, luck: Luck) -> None:
+    def __init__(self, luck: StepNoise) -> None:
         super().__init__(-1, luck.method, luck.uniform)
         object.__setattr__(self, "_luck", luck)  # a `Drawn` is frozen
 

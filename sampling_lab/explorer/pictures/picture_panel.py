@@ -13,17 +13,17 @@ import ipywidgets as widgets
 from ...sampling.notes import idle
 from ...sampling.params import SamplingParams
 from ..controls.settings import Controls
-from ..panel.event_loop import Pacer
-from ..panel.lab_widget import Board, group, line
-from .static_image import Words, still
-from .step_view import View
+from ..panel.event_loop import Throttle
+from ..panel.lab_widget import LabWidget, html_line, named_box
+from .static_image import Words, static_image
+from .step_view import StepView
 from .tabs import TABS, Picture, Pictures
 
 BETWEEN_PICTURES = 0.012
 """Seconds left to everything else between two pictures."""
 
 
-class Panel(Board):
+class PicturePanel(LabWidget):
     """Controls on the left, the picture of a tab on the right, the rest below.
 
     A subclass says what there is to see (`view`); the panel draws it after any
@@ -56,12 +56,12 @@ class Panel(Board):
         tabs: Sequence[str] = TABS,
     ) -> None:
         super().__init__()
-        self.refresh = Pacer(self.home, self._refresh, BETWEEN_PICTURES)
+        self.refresh = Throttle(self.home, self._refresh, BETWEEN_PICTURES)
         self.controls = Controls(params, vocab_size, presets)
         self.pictures = Pictures()
         self.tab = _tab_buttons(tabs)
         self.picture = _picture(self.pictures.width)
-        self.title, self.caption = line("title"), line("caption")
+        self.title, self.caption = html_line("title"), html_line("caption")
         self.controls.observe(self._params_changed, "params")
         self.controls.observe(self._problem_changed, "problem")
         self.tab.observe(self._tab_chosen, "value")
@@ -76,11 +76,11 @@ class Panel(Board):
     ) -> None:
         """Put the widgets in their places: above, over and under the sliders, below."""
         left = [*inputs, self.controls, *actions, self.status]
-        left = group(widgets.VBox, "left", left)
-        right = group(
+        left = named_box(widgets.VBox, "left", left)
+        right = named_box(
             widgets.VBox, "right", [self.tab, self.title, self.picture, self.caption]
         )
-        middle = group(widgets.HBox, "middle", [left, right])
+        middle = named_box(widgets.HBox, "middle", [left, right])
         self.lay_out(*head, middle, *below)
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
@@ -90,7 +90,7 @@ class Panel(Board):
         if self.shown:
             width = self.pictures.width
             title = html.unescape(self.title.value)
-            png = still(
+            png = static_image(
                 self.shown.png, width, title, self.shown.caption, self.paragraphs()
             )
             data["image/png"] = b64encode(png).decode("ascii")
@@ -111,7 +111,7 @@ class Panel(Board):
         self.controls.params = params
 
     @abstractmethod
-    def view(self) -> View:
+    def view(self) -> StepView:
         """Return what there is to see now."""
 
     def redraw(self) -> None:
@@ -137,7 +137,7 @@ class Panel(Board):
         self._refresh()
 
     def _refresh(self) -> None:
-        if self.guard(self.redraw):
+        if self.run_showing_errors(self.redraw):
             self.picture.remove_class("sampling-lab-stale")
         else:
             self.picture.add_class("sampling-lab-stale")

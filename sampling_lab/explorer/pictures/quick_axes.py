@@ -14,7 +14,7 @@ from matplotlib.path import Path
 from matplotlib.transforms import IdentityTransform
 
 from ...plots.drawing.style import FAINT, GRID, INK
-from ...plots.drawing.text_labels import Note, Notes
+from ...plots.drawing.text_labels import TextLabel, TextLabels
 
 _TICK = 4.0
 """Length of a mark under the axis, in points."""
@@ -34,7 +34,7 @@ class QuickAxes(Axes):
         self._marks: dict[str, tuple[Sequence[float], Sequence[str]]] = {}
         self._gridded: set[str] = set()
         super().__init__(*args, **options)
-        self._words = Notes(self, IdentityTransform(), animated=True)
+        self._words = TextLabels(self, IdentityTransform(), animated=True)
 
     def set_xticks(
         self, ticks: Sequence[float], labels: Sequence[str] | None = None, **how: Any
@@ -147,13 +147,13 @@ class QuickAxes(Axes):
         renderer.draw_path(context, path, IdentityTransform())
         context.restore()
 
-    def _numbers(self, renderer: RendererBase) -> Iterable[Note]:
+    def _numbers(self, renderer: RendererBase) -> Iterable[TextLabel]:
         """Yield the numbers at the marks and the name under them, in pixels."""
         box, down = self.bbox, -_BELOW
         for x, label in zip(*self._places("x"), strict=True):
-            yield Note(x, box.y0, label, "center", move=(0.0, down))
+            yield TextLabel(x, box.y0, label, "center", move=(0.0, down))
         for y, label in zip(*self._places("y"), strict=True):
-            yield Note(box.x0, y, label, "right", move=(-_BESIDE, 0.0))
+            yield TextLabel(box.x0, y, label, "right", move=(-_BESIDE, 0.0))
         if name := self.get_xlabel():
             middle = (box.x0 + box.x1) / 2
-            yield Note(middle, box.y0, name, "center", INK, move=(0.0, -_NAME))
+            yield TextLabel(middle, box.y0, name, "center", INK, move=(0.0, -_NAME))

@@ -12,7 +12,7 @@ from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.figure import Figure
 
 from ...plots.drawing.style import CHOSEN, FAINT, FINAL, GRID, HATCHING, INK, PAPER
-from ...plots.drawing.text_labels import Note, Notes, text_width
+from ...plots.drawing.text_labels import TextLabel, TextLabels, text_width
 from ...plots.temperature_map import FILLS
 from ...plots.wheel import SHADES
 from .png import PaletteEncoder
@@ -153,13 +153,15 @@ class Sentences:
     def __init__(self, axes: Sequence[Axes]) -> None:
         (ax,) = axes
         ax.axis("off")
-        self._notes = Notes(ax, ax.transAxes)
+        self._notes = TextLabels(ax, ax.transAxes)
 
     def show(self, text: str, width: float) -> None:
         """Write it centred, in lines of at most `width` points."""
         lines = wrapped(text, width)
         self._notes.write(
-            Note(0.5, 0.5, line, "center", move=(0.0, _LINE * (len(lines) / 2 - at)))
+            TextLabel(
+                0.5, 0.5, line, "center", move=(0.0, _LINE * (len(lines) / 2 - at))
+            )
             for at, line in enumerate(lines)
         )
 

@@ -36,7 +36,7 @@ class Words(NamedTuple):
     text: str
 
 
-def still(
+def static_image(
     png: bytes, width: int, title: str, caption: str, words: Sequence[Words] = ()
 ) -> bytes:
     """Return a picture with its title, its caption and texts, as one PNG.

@@ -9,19 +9,19 @@ from typing import Any
 
 import torch
 
-from ...counterfactuals import History, Luck, luck_of
+from ...counterfactuals import History, StepNoise, noise_of_step
 from ...counterfactuals.noise import NO_HISTORY
 from ...generation.results import Generation, Step
 from ...models.base import Model
 from ...plots.drawing.labels import Tokens
-from ...sampling.draws import Drawn
+from ...sampling.draws import DrawResult
 from ...sampling.ledger import Ledger
 from ...sampling.one_thread import one_thread
 from ...sampling.params import SamplingParams
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class StepView:
     """One step: what the chain does to its logits, and what its luck chooses.
 
     Attributes:
@@ -40,16 +40,16 @@ class View:
     params: SamplingParams
     title: str = ""
     history: History = NO_HISTORY
-    drawn: Drawn | None = None
+    drawn: DrawResult | None = None
     steps: Sequence[Step] = ()
     selected: int = -1
 
     @cached_property
-    def luck(self) -> Luck | None:
+    def luck(self) -> StepNoise | None:
         """The step's random numbers; None where a fresh seed will bring them."""
         logits = self.ledger.raw_logits
         if self.drawn is not None and self.drawn.has_numbers:
-            return luck_of(logits, self.params, drawn=self.drawn)
+            return noise_of_step(logits, self.params, drawn=self.drawn)
         if self.params.seed is None:
             return None
         method = self.params.draw_method or self.params.rules.draw
@@ -69,11 +69,11 @@ class View:
             return self.luck and self.luck.choose(logits)
 
 
-def first_view(
+def next_token_view(
     ledger: Ledger, tokens: Tokens, params: SamplingParams, title: str, **place: Any
-) -> View:
+) -> StepView:
     """Return a view of a token to come, whose title says what the seed draws."""
-    view = View(ledger, tokens, params, **place)
+    view = StepView(ledger, tokens, params, **place)
     if view.chosen is None:
         told = "a fresh seed at each run"
     elif params.is_greedy:
@@ -88,7 +88,7 @@ def step_view(
     generation: Generation,
     step: Step,
     params: SamplingParams | None = None,
-) -> View:
+) -> StepView:
     """Return a view of a step of a text.
 
     Args:
@@ -105,9 +105,11 @@ def step_view(
         verb = "given" if step.is_given else "drew"
         title = f"{title} · {verb} {step.token_text}"
         place |= {"title": title, "drawn": step.drawn}
-        return View(step.ledger(), tokens, generation.params, **place)
+        return StepView(step.ledger(), tokens, generation.params, **place)
     ledger = params.chain(*history).ledger(model.logits(before))
-    view = first_view(ledger, tokens, params, f"{title} with these settings", **place)
+    view = next_token_view(
+        ledger, tokens, params, f"{title} with these settings", **place
+    )
     if view.chosen is None:
         return view
     is_same = view.chosen == step.token_id
@@ -116,8 +118,10 @@ def step_view(
 
 
 @lru_cache(maxsize=4)
-def _luck(seed: int, method: str, step: int, size: int, dtype: torch.dtype) -> Luck:
+def _luck(
+    seed: int, method: str, step: int, size: int, dtype: torch.dtype
+) -> StepNoise:
     """Return the luck of a step: a slider that moves asks for it again and again."""
     params = SamplingParams(seed=seed, draw_method=method)
     with one_thread():
-        return luck_of(torch.empty(size, dtype=dtype), params, step=step)
+        return noise_of_step(torch.empty(size, dtype=dtype), params, step=step)

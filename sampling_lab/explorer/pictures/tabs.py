@@ -6,7 +6,7 @@ import math
 from functools import partial
 from typing import Any, NamedTuple
 
-from ...counterfactuals import Luck, race_rows, wheel_slices
+from ...counterfactuals import StepNoise, race_rows, wheel_slices
 from ...errors import ParameterError
 from ...plots import caption, stages_table, steps_table
 from ...plots.drawing.labels import token_label
@@ -18,13 +18,13 @@ from ...plots.steps import StepArtists, tokens_height
 from ...plots.steps_rows import StepRow
 from ...plots.temperature_map import MapArtists
 from ...plots.wheel import WheelArtists
-from ...sampling.draws import land
+from ...sampling.draws import inverse_cdf
 from ...sampling.one_thread import one_thread
 from . import captions
 from .canvas import DistributionCanvas
 from .maps import COLDEST, HOTTEST, Maps
 from .sheets import Place, Sentences, Sheet, Surface
-from .step_view import View
+from .step_view import StepView
 
 TABS = ("Distribution", "Stages", "Draw", "Temperature map", "Steps")
 """The tabs, in their order."""
@@ -76,7 +76,7 @@ class Pictures:
         self._sheets = {name: Sheet(self._surface) for name in names}
         self._maps = Maps()
 
-    def draw(self, tab: str, view: View) -> Picture:
+    def draw(self, tab: str, view: StepView) -> Picture:
         """Return a tab's picture.
 
         Args:
@@ -98,12 +98,12 @@ class Pictures:
         with one_thread():
             return tabs[TABS.index(tab)](view)
 
-    def _distribution(self, view: View) -> Picture:
+    def _distribution(self, view: StepView) -> Picture:
         bars = self._bars.table(view)
         rows = [dict(vars(bar)) for bar in bars]
         return Picture(self._bars.draw_table(bars), caption(view.ledger), rows)
 
-    def _stages(self, view: View) -> Picture:
+    def _stages(self, view: StepView) -> Picture:
         ids = view.ledger.top(_STAGE_TOKENS)
         labels = [_label(view, token_id) for token_id in ids]
         marked = ids.index(view.chosen) if view.chosen in ids else None
@@ -139,7 +139,7 @@ class Pictures:
         sentence.show(_NO_STAGE, beside.width - 20)
         return sheet
 
-    def _draw(self, view: View) -> Picture:
+    def _draw(self, view: StepView) -> Picture:
         if view.params.is_greedy:
             return self._sentence(_GREEDY)
         if view.luck is None:
@@ -148,7 +148,7 @@ class Pictures:
             return self._wheel(view, view.luck)
         return self._race(view, view.luck)
 
-    def _race(self, view: View, luck: Luck) -> Picture:
+    def _race(self, view: StepView, luck: StepNoise) -> Picture:
         logits = view.ledger.final.logits
         rows = race_rows(logits, luck, _RACERS)
         sheet, room = self._sheets["race"], min(_RACERS, len(logits))
@@ -160,9 +160,9 @@ class Pictures:
         told = captions.race_caption(view, rows)
         return Picture(sheet.png(), told, captions.race_table(view.tokens, rows))
 
-    def _wheel(self, view: View, luck: Luck) -> Picture:
+    def _wheel(self, view: StepView, luck: StepNoise) -> Picture:
         logits = view.ledger.final.logits
-        drawn = land(luck.method, luck.uniform, logits)
+        drawn = inverse_cdf(luck.method, luck.uniform, logits)
         slices = wheel_slices(logits, _SLICES)
         sheet = self._sheets["wheel"]
         place = Place(20, 32, self.width - 40, 130)
@@ -172,7 +172,7 @@ class Pictures:
         table = captions.wheel_table(view.tokens, slices, drawn)
         return Picture(sheet.png(), told, table)
 
-    def _temperature_map(self, view: View) -> Picture:
+    def _temperature_map(self, view: StepView) -> Picture:
         if view.luck is None:
             return self._sentence(_NO_SEED)
         try:
@@ -190,7 +190,7 @@ class Pictures:
         rows = found.table(partial(captions.token_text, view.tokens))
         return Picture(sheet.png(), told, rows)
 
-    def _steps(self, view: View) -> Picture:
+    def _steps(self, view: StepView) -> Picture:
         if not view.steps:
             return self._sentence(_NO_STEPS)
         rows = steps_table(view.steps)
@@ -207,7 +207,7 @@ class Pictures:
         return Picture(sheet.png(), text, [])
 
 
-def _label(view: View, token_id: int) -> str:
+def _label(view: StepView, token_id: int) -> str:
     """Return a token's text as it fits left of its bar, with room for a mark."""
     return fitted(token_label(view.tokens, token_id), _LABEL - 26)
 

@@ -16,7 +16,7 @@ Box = tuple[float, float, float, float]
 """Left, right, low and high, as x and y of the axes' data."""
 
 
-class Boxes:
+class Rectangles:
     """Rectangles of one look, each with its own colour or none.
 
     Args:
@@ -37,7 +37,7 @@ class Boxes:
         self._shapes.set_facecolor(colors)
 
 
-class Region:
+class HatchedRectangles:
     """Rectangles of one look as one path: thousands of them, or hatched ones.
 
     Args:
@@ -59,7 +59,7 @@ class Region:
         self._shape.set_hatch(hatch)
 
 
-class Marks:
+class Markers:
     """One mark at each of many places."""
 
     def __init__(self, ax: Axes, marker: str, size: float, **options: Any) -> None:

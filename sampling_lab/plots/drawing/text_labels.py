@@ -1,6 +1,6 @@
 """Texts in and beside a plot, drawn as outlines.
 
-Matplotlib lays each changed text out afresh, at a millisecond each. `Notes` keep
+Matplotlib lays each changed text out afresh, at a millisecond each. `TextLabels` keep
 the outline of every text (for plain text, of every letter) and draw all of them at
 once, which is what lets a picture follow a slider.
 """
@@ -34,11 +34,11 @@ _HALF_CAPITAL = 0.36
 _ALIGNED = {"left": 0.0, "center": 0.5, "right": 1.0}
 
 
-class Note(NamedTuple):
+class TextLabel(NamedTuple):
     """A text at a place: the middle of the height of its capitals is at y.
 
     Attributes:
-        x: in the units of the transform of its `Notes`.
+        x: in the units of the transform of its `TextLabels`.
         y: likewise.
         text: drawn as it is; no mathematics in it is obeyed.
         align: which end of the text is at x: "left", "right", or its "center".
@@ -58,7 +58,7 @@ class Note(NamedTuple):
     turned: bool = False
 
 
-class Notes(Artist):
+class TextLabels(Artist):
     """Texts at places, those of one colour drawn together.
 
     Args:
@@ -74,7 +74,7 @@ class Notes(Artist):
         self, ax: Axes, transform: Transform | None = None, *, animated: bool = False
     ) -> None:
         super().__init__()
-        self.notes: list[Note] = []
+        self.notes: list[TextLabel] = []
         self.set_animated(animated)
         self.set_clip_on(False)
         self.set_zorder(6)
@@ -86,7 +86,7 @@ class Notes(Artist):
         """What is written, in order."""
         return [note.text for note in self.notes]
 
-    def write(self, notes: Iterable[Note]) -> None:
+    def write(self, notes: Iterable[TextLabel]) -> None:
         """Write these instead of what there was."""
         self.notes = list(notes)
         self.stale = True
@@ -124,7 +124,7 @@ class Notes(Artist):
         return {color: _joined(placed, size) for color, placed in parts.items()}
 
 
-class TextColumn(Notes):
+class TextColumn(TextLabels):
     """Texts under one another, each centred on its row by the height of its capitals.
 
     Args:
@@ -152,7 +152,7 @@ class TextColumn(Notes):
     ) -> None:
         super().__init__(ax, ax.get_yaxis_transform(), animated=animated)
         self.rows, self._color = list(rows), color
-        self._place = Note(edge, 0.0, "", align, move=(points, 0.0))
+        self._place = TextLabel(edge, 0.0, "", align, move=(points, 0.0))
         self.set_texts(texts)
 
     @property
@@ -221,7 +221,9 @@ class _Placed(NamedTuple):
     turned: bool
 
 
-def _line(note: Note, place: tuple[float, float], size: float) -> Iterable[_Placed]:
+def _line(
+    note: TextLabel, place: tuple[float, float], size: float
+) -> Iterable[_Placed]:
     """Place the letters of a note one after the other."""
     letters = _letters(note.text, note.bold)
     along = -_ALIGNED[note.align] * sum(letter.width for letter in letters)
