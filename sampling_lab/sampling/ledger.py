@@ -39,7 +39,8 @@ class Distribution:
         """Entropy in bits."""
         probs = self.probs.cpu().numpy()
         probs = probs[probs > 0]
-        return abs(float((probs * np.log2(probs)).sum(dtype=np.float64)))
+        bits = (probs * np.log2(probs)).sum(dtype=np.float64)
+        return abs(float(bits))
 
     @property
     def effective_count(self) -> float:

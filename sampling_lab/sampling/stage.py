@@ -16,9 +16,7 @@ from torch import Tensor
 
 from ..errors import LogitsError
 from . import validation
-from .sorting import (
-    by_rank,
-)
+from .sorting import by_rank
 
 
 @dataclass(frozen=True)

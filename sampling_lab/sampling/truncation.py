@@ -9,14 +9,7 @@ import torch
 from torch import Tensor
 
 from . import validation
-from .sorting import (
-    count_from,
-    is_below,
-    keep_from,
-    kth_highest,
-    sorted_by,
-    sorted_values,
-)
+from .sorting import sorted_values
 from .stage import Criterion, Stage, as_float, ranks
 
 _REACHED = 1e-6
@@ -46,10 +39,10 @@ class TopK(Stage):
         logits = as_float(logits)
         if self.k >= logits.shape[-1]:
             return logits.clone()
-        kth = kth_highest(logits, self.k)  # (..., 1)
+        kth = logits.topk(self.k).values[..., -1:]  # (..., 1)
         if self.ties == "lowest_id":
             return _keep(logits, kth, self.k)
-        return keep_from(logits, kth)
+        return logits.masked_fill(logits < kth, -torch.inf)
 
     def criterion(self, logits: Tensor) -> Criterion:
         """Return each token's rank against k."""
@@ -117,7 +110,7 @@ class TopP(Stage):
         least_kept = ordered.gather(-1, count)
         highest_removed = ordered.gather(-1, (count - 1).clamp(min=0))
         if not ((count > 0) & (highest_removed == least_kept)).any():
-            return keep_from(logits, least_kept)
+            return logits.masked_fill(logits < least_kept, -torch.inf)
         # The cut goes through a tie, and torch.sort's own order of equal values,
         # which is not by id, says which of them the library removes.
         order = torch.sort(logits, descending=False).indices
@@ -145,7 +138,7 @@ class MinP(Stage):
         """Return logits with every less likely token at -inf."""
         logits = as_float(logits)
         probs = logits.softmax(-1)  # (..., V)
-        removed = is_below(probs, self.min_p * probs.amax(-1, keepdim=True))
+        removed = probs < self.min_p * probs.amax(-1, keepdim=True)
         return logits.masked_fill(removed, -torch.inf)
 
     def criterion(self, logits: Tensor) -> Criterion:
@@ -188,7 +181,8 @@ class TypicalP(Stage):
         log_probs = logits.log_softmax(-1)
         entropy = -(log_probs * log_probs.exp()).nansum(-1, keepdim=True)
         distance = (-log_probs - entropy).abs()
-        ordered, nearest_first = sorted_by(distance, logits)
+        ordered, order = torch.sort(distance)
+        nearest_first = logits.gather(-1, order)
         mass = nearest_first.softmax(-1).cumsum(-1)
         last = (mass < self.p).sum(-1, keepdim=True)
         return distance, ordered.gather(-1, last.clamp(max=ordered.shape[-1] - 1))
@@ -212,7 +206,7 @@ class TopNSigma(Stage):
     def __call__(self, logits: Tensor) -> Tensor:
         """Return logits with every lower one at -inf."""
         logits = as_float(logits)
-        return keep_from(logits, self._lowest(logits))
+        return logits.masked_fill(logits < self._lowest(logits), -torch.inf)
 
     def criterion(self, logits: Tensor) -> Criterion:
         """Return each logit against the lowest that stays."""
@@ -299,8 +293,8 @@ def _count_below(mass: Tensor, bound: float, *, equal: bool = False) -> Tensor:
 
 def _keep(logits: Tensor, least: Tensor, count: Tensor | int) -> Tensor:
     """Keep the `count` highest logits, of which `least` is the lowest; ties by id."""
-    if bool((count_from(logits, least) == count).all()):
-        return keep_from(logits, least)
+    if bool(((logits >= least).sum(-1, keepdim=True) == count).all()):
+        return logits.masked_fill(logits < least, -torch.inf)
     tied = logits == least
     room = count - (logits > least).sum(-1, keepdim=True)  # (..., 1)
     removed = (logits < least) | (tied & (tied.cumsum(-1) > room))

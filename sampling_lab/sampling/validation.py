@@ -64,7 +64,7 @@ class Integer:
     """
 
     rule: str
-    off: tuple[int, ...] = ()
+    off: tuple[int | None, ...] = ()
 
     def __call__(self, name: str, value: Any) -> int | None:
         """Return the value as an int, or None where it means off."""
@@ -125,7 +125,8 @@ def biases(name: str, value: Any) -> tuple[tuple[int, float], ...] | None:
     for pair in pairs:
         if not isinstance(pair, Sequence) or len(pair) != 2:
             raise rule_error(name, rule, value)
-        bias = Number(f"{rule}; to ban a token use banned_token_ids")(name, pair[1])
+        finite = Number(f"{rule}; to ban a token use banned_token_ids")
+        bias = finite(name, pair[1]) or 0.0
         result[_token_id(name, rule, pair[0])] = bias
     return tuple(sorted(pair for pair in result.items() if pair[1])) or None
 
