@@ -33,7 +33,7 @@ _KNOWN = [f"{p.label} …" for p in PARAMETERS.values()] + list(_WORDS)
 _OFF = ("", "off", "none")
 _FLAGS = {"yes": True, "true": True, "no": False, "false": False}
 _COMMA = re.compile(r",(?=\s*(?:[^\W\d]|$))")  # a comma before a number lists values
-_BIAS = re.compile(r'"?(\d+)"?(?:=|(?=[+-]))(.+)')
+_BIAS = re.compile(r'"?(\d{1,20})"?(?:=|(?=[+-]))(.+)')
 _SEEDS = re.compile(r"(\d{1,20})(?:[-–](\d{1,20}))?")
 
 
@@ -148,10 +148,14 @@ def read_value(name: str, text: str) -> Any:
     if parameter.value == "name":
         return word
     if parameter.value == "ids":
-        return read_list(text)
+        ids = read_list(text)
+        return ids if all(type(token_id) is int for token_id in ids) else text
     if parameter.value == "biases":
-        spaced = re.sub(r"\s*[:=]\s*", "=", text.strip("{} "))
-        return [_bias(part) for part in re.split(r"[\s,]+", spaced)]
+        pairs = re.sub(r"\s*[:=]\s*", "=", text.strip("{} "))
+        found = [_BIAS.fullmatch(pair) for pair in re.split(r"[\s,]+", pairs)]
+        if not all(found):
+            return text
+        return [(int(pair[1]), read_number(pair[2])) for pair in found if pair]
     return read_number(text)
 
 
@@ -206,8 +210,3 @@ def _unknown(part: str) -> ParameterError:
     near = get_close_matches(f"{words} …", _KNOWN, 1, 0.7)
     known = f"did you mean {near[0]}" if near else f"write {', '.join(_KNOWN)}"
     return ParameterError(f"{part!r} is no setting; {known}")
-
-
-def _bias(part: str) -> tuple[Any, ...]:
-    found = _BIAS.fullmatch(part)
-    return tuple(map(read_number, found.groups())) if found else (part,)
