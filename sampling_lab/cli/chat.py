@@ -1,4 +1,4 @@
-"""`sampling-lab chat`: its options, and what it does with them."""
+"""The command `sampling-lab chat`: its options and its start."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def _load(args: Namespace) -> Model:
 
 
 def _write_stream(run: Run) -> Generation:
-    """Write the text as it comes; an interrupt keeps what there is."""
+    """Write the text piece by piece; an interrupt keeps the text so far."""
     try:
         for step in run:
             sys.stdout.write(terminal(step.text))

@@ -28,11 +28,11 @@ COMMANDS = {
     "system": ("TEXT", "change the system message; without TEXT, remove it"),
     "save": ("FILE", "write the conversation as JSON"),
 }
-"""Command -> what follows it and what it does."""
+"""Command -> its argument and a description."""
 
 _AFTERWORD = (
     "exit            leave; so does Ctrl-D\n"
-    "Ctrl-C          stop a reply and keep what there is of it\n"
+    "Ctrl-C          stop a reply and keep its text so far\n"
     "A line that ends in a backslash goes on in the next; // begins text with a slash."
 )
 

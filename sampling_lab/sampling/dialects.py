@@ -1,7 +1,7 @@
 """How each engine orders its stages, breaks ties and draws, as data.
 
-A dialect that is not checked is what the engine's sources say, read at the commit
-that `mirrors` names; what could not be read off there is in `remarks`.
+A dialect that is not checked follows the engine's sources at the commit that
+`mirrors` names; `remarks` lists known differences.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ class Dialect:
         own: the parameters that the engine itself has, in the order it applies them.
         ties: at the k-th logit, "kept" or "lowest_id" (see `TopK`).
         nucleus: "descending", "exceeding" or "ascending" (see `TopP`).
-        draw: a name in `sampling_lab.draws.DRAWS`.
+        draw: a name in `draws.DRAWS`.
         mirrors: the engine and version whose rules these are.
         checked: whether the tests prove it against the engine itself.
-        counts_prompt: the parameters for which the prompt counts as said before.
-        defaults: what the engine uses where a user says nothing.
-        remarks: where the lab does something else than the engine.
+        counts_prompt: the parameters that count the prompt's tokens as earlier ones.
+        defaults: the engine's own values where a user sets none.
+        remarks: where the lab differs from the engine.
         shifted: divide logit minus highest by the temperature (see `Temperature`).
     """
 

@@ -15,19 +15,10 @@ from functools import cache
 from typing import Any, Literal
 
 from ..errors import ParameterError
-from . import validation
+from . import penalties, truncation, validation
 from .dialects import Dialect, find_dialect
 from .draws import DRAWS, coin
-from .penalties import (
-    Ban,
-    FrequencyPenalty,
-    LogitBias,
-    NoRepeatNGram,
-    PresencePenalty,
-    RepetitionPenalty,
-)
 from .stage import Stage, Temperature
-from .truncation import XTC, MinP, TopK, TopNSigma, TopP, TypicalP
 
 Kind = Literal["temperature", "truncation", "adjustment", "penalty", "option"]
 """What a parameter does: greedy decoding ignores truncations; a penalty is an
@@ -43,24 +34,26 @@ class StepContext:
     """What a stage may depend on besides the value of its parameter.
 
     Attributes:
+        name: the parameter that the stage stands for.
         values: all parameters of this chain by name.
         dialect: the engine's rules.
         token_ids: the prompt and what was generated after it.
         prompt_length: how many of `token_ids` are the prompt.
     """
 
+    name: str
     values: Mapping[str, Any]
     dialect: Dialect
     token_ids: Sequence[int] = ()
     prompt_length: int = 0
 
-    def counted(self, name: str) -> tuple[int, ...]:
-        """Return the tokens that count as said before for a parameter."""
+    def counted(self) -> tuple[int, ...]:
+        """Return the earlier tokens that count for this parameter."""
         with_prompt = self.values["penalize_prompt"]
         if with_prompt is None:
-            with_prompt = name in self.dialect.counts_prompt
+            with_prompt = self.name in self.dialect.counts_prompt
         first = 0 if with_prompt else self.prompt_length
-        window = self.values["penalty_window"] if name in PENALTIES else None
+        window = self.values["penalty_window"] if self.name in PENALTIES else None
         if window:
             first = max(first, len(self.token_ids) - window)
         return tuple(self.token_ids[first:])
@@ -140,7 +133,7 @@ class ParameterTable:
         "top-k",
         "keep the k most likely tokens; an integer >= 1, 0 is off",
         "truncation",
-        lambda value, at: TopK(value, at.dialect.ties),
+        lambda value, at: truncation.TopK(value, at.dialect.ties),
         engine_names={"llama.cpp": "--top-k"},
     )
     top_p: float | None = row(
@@ -150,7 +143,7 @@ class ParameterTable:
         "keep the most likely tokens that reach this mass together; in (0, 1], 1 is "
         "off",
         "truncation",
-        lambda value, at: TopP(value, at.dialect.nucleus),
+        lambda value, at: truncation.TopP(value, at.dialect.nucleus),
         engine_names={"llama.cpp": "--top-p"},
     )
     min_p: float | None = row(
@@ -160,7 +153,7 @@ class ParameterTable:
         "keep tokens at least this fraction as likely as the most likely one; in "
         "[0, 1], 0 is off",
         "truncation",
-        lambda value, at: MinP(value),
+        lambda value, at: truncation.MinP(value),
         engine_names={"llama.cpp": "--min-p"},
     )
     seed: int | None = row(
@@ -185,7 +178,7 @@ class ParameterTable:
         "typical-p",
         "keep the tokens nearest the entropy, to this mass; in (0, 1], 1 is off",
         "truncation",
-        lambda value, at: TypicalP(value),
+        lambda value, at: truncation.TypicalP(value),
         engine_names={"llama.cpp": "--typical"},
     )
     top_n_sigma: float | None = row(
@@ -194,7 +187,7 @@ class ParameterTable:
         "top-nσ",
         "keep logits within so many standard deviations of the highest; > 0, 0 is off",
         "truncation",
-        lambda value, at: TopNSigma(value),
+        lambda value, at: truncation.TopNSigma(value),
         engine_names={"llama.cpp": "--top-nsigma"},
     )
     xtc_probability: float | None = row(
@@ -204,7 +197,7 @@ class ParameterTable:
         "how often XTC removes all top choices but the least likely; in [0, 1], 0 is "
         "off",
         "truncation",
-        lambda value, at: XTC(value, at.values["xtc_threshold"], at.coin()),
+        lambda value, at: truncation.XTC(value, at.values["xtc_threshold"], at.coin()),
         per_step=True,
         engine_names={"llama.cpp": "--xtc-probability"},
     )
@@ -221,7 +214,7 @@ class ParameterTable:
         "logit bias",
         "numbers that are added to the logits of tokens, by token id",
         "adjustment",
-        lambda value, at: LogitBias(value),
+        lambda value, at: penalties.LogitBias(value),
         value="biases",
         engine_names={"llama.cpp": "--logit-bias", "transformers": "sequence_bias"},
     )
@@ -232,7 +225,7 @@ class ParameterTable:
         "divide positive logits of earlier tokens by it and multiply negative ones; "
         "> 0, 1 is off",
         "penalty",
-        lambda value, at: RepetitionPenalty(value, at.counted("repetition_penalty")),
+        lambda value, at: penalties.RepetitionPenalty(value, at.counted()),
         per_step=True,
         engine_names={"llama.cpp": "--repeat-penalty"},
     )
@@ -242,7 +235,7 @@ class ParameterTable:
         "frequency penalty",
         "subtract it once for each time a token occurred; 0 is off",
         "penalty",
-        lambda value, at: FrequencyPenalty(value, at.counted("frequency_penalty")),
+        lambda value, at: penalties.FrequencyPenalty(value, at.counted()),
         per_step=True,
         engine_names={"llama.cpp": "--frequency-penalty"},
     )
@@ -252,7 +245,7 @@ class ParameterTable:
         "presence penalty",
         "subtract it once if a token occurred at all; 0 is off",
         "penalty",
-        lambda value, at: PresencePenalty(value, at.counted("presence_penalty")),
+        lambda value, at: penalties.PresencePenalty(value, at.counted()),
         per_step=True,
         engine_names={"llama.cpp": "--presence-penalty"},
     )
@@ -262,7 +255,7 @@ class ParameterTable:
         "no-repeat-ngram",
         "never generate an n-gram of this size twice; an integer >= 1, 0 is off",
         "adjustment",
-        lambda value, at: NoRepeatNGram(value, at.counted("no_repeat_ngram_size")),
+        lambda value, at: penalties.NoRepeatNGram(value, at.counted()),
         per_step=True,
     )
     banned_token_ids: Sequence[int] | None = row(
@@ -271,7 +264,7 @@ class ParameterTable:
         "bans",
         "token ids that are never drawn",
         "adjustment",
-        lambda value, at: Ban(value),
+        lambda value, at: penalties.Ban(value),
         value="ids",
         engine_names={"llama.cpp": "--logit-bias", "transformers": "suppress_tokens"},
     )

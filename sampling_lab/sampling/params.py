@@ -107,11 +107,12 @@ class SamplingParams(ParameterTable):
                 `needs_history`.
             prompt_length: how many of them are the prompt.
         """
-        at = StepContext(vars(self), self.rules, token_ids, prompt_length)
-        stages = (
-            (PARAMETERS[name].stage, getattr(self, name)) for name in self.stage_names
-        )
-        return Chain(tuple(make(value, at) for make, value in stages if make))
+        stages = []
+        for name in self.stage_names:
+            at = StepContext(name, vars(self), self.rules, token_ids, prompt_length)
+            if make := PARAMETERS[name].stage:
+                stages.append(make(getattr(self, name), at))
+        return Chain(tuple(stages))
 
     def draw(self) -> Draw:
         """Return the dialect's draw, or the one asked for, freshly seeded.

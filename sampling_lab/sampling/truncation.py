@@ -1,4 +1,4 @@
-"""The less common cuts: locally typical, top-nσ, and XTC, which cuts from above."""
+"""Truncation: rules that remove unlikely tokens, and XTC, which removes likely ones."""
 
 from __future__ import annotations
 
@@ -152,8 +152,8 @@ class TypicalP(Stage):
     """Keep the tokens whose surprise is nearest the entropy, up to a mass of p.
 
     Meister et al. 2022, arXiv:2202.00666; the arithmetic of transformers 5. The token
-    that reaches p stays, and so does every other as far from the entropy as it is.
-    The most likely token may go.
+    that reaches p is kept, and so is every other token equally far from the entropy.
+    The most likely token may be removed.
 
     Args:
         p: in (0, 1].
@@ -177,7 +177,7 @@ class TypicalP(Stage):
         return Criterion("distance from entropy", distance, ">", farthest.item())
 
     def _compared(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Return distances (..., V) and the greatest one that stays (..., 1)."""
+        """Return distances (..., V) and the greatest one that is kept (..., 1)."""
         log_probs = logits.log_softmax(-1)
         entropy = -(log_probs * log_probs.exp()).nansum(-1, keepdim=True)
         distance = (-log_probs - entropy).abs()
@@ -192,8 +192,9 @@ class TypicalP(Stage):
 class TopNSigma(Stage):
     """Keep the logits within n standard deviations of the highest one.
 
-    Tang et al. 2024, arXiv:2411.07641. As in llama.cpp, the deviation is that of the
-    tokens still possible, over their number. Temperature before it changes nothing.
+    Tang et al. 2024, arXiv:2411.07641. As in llama.cpp, the deviation is taken over
+    the tokens that earlier stages kept, divided by their number. An earlier
+    temperature changes nothing.
 
     Args:
         n: > 0, in standard deviations.
@@ -209,12 +210,12 @@ class TopNSigma(Stage):
         return logits.masked_fill(logits < self._lowest(logits), -torch.inf)
 
     def criterion(self, logits: Tensor) -> Criterion:
-        """Return each logit against the lowest that stays."""
+        """Return each logit against the lowest that is kept."""
         logits = as_float(logits)
         return Criterion("logit", logits, "<", self._lowest(logits).item())
 
     def _lowest(self, logits: Tensor) -> Tensor:
-        """Return the lowest logit that stays, (..., 1)."""
+        """Return the lowest logit that is kept, (..., 1)."""
         removed = logits == -torch.inf
         count = (~removed).sum(-1, keepdim=True)  # (..., 1)
         highest = logits.amax(-1, keepdim=True)
@@ -227,17 +228,17 @@ class TopNSigma(Stage):
 
 @dataclass(frozen=True)
 class XTC(Stage):
-    """Exclude top choices: now and then remove all likely tokens but the least one.
+    """Exclude top choices: sometimes remove all likely tokens except the least likely.
 
-    By p-e-w (2024), in text-generation-webui and llama.cpp. If the coin falls below
-    `probability`, every token more likely than the least likely one that reaches
-    `threshold` goes. With fewer than two such tokens, or a threshold above 0.5,
-    nothing does.
+    By p-e-w (2024), in text-generation-webui and llama.cpp. If `coin` is below
+    `probability`, every token is removed that is more likely than the least likely
+    one that reaches `threshold`. With fewer than two such tokens, or a threshold
+    above 0.5, none is.
 
     Args:
         probability: how often it acts, in [0, 1].
         threshold: what counts as likely, a probability in [0, 1].
-        coin: this step's number in [0, 1]; see `sampling_lab.draws.coin`.
+        coin: this step's random number in [0, 1]; see `draws.coin`.
     """
 
     probability: float
@@ -249,7 +250,7 @@ class XTC(Stage):
     )
 
     def __call__(self, logits: Tensor) -> Tensor:
-        """Return logits with the top choices at -inf, if the coin says so."""
+        """Return logits with the top choices at -inf, if it acts at this step."""
         logits = as_float(logits)
         if not self.acts:
             return logits.clone()
@@ -257,7 +258,7 @@ class XTC(Stage):
         return logits.masked_fill(probs > least, -torch.inf)
 
     def criterion(self, logits: Tensor) -> Criterion | None:
-        """Return each probability against that of the likely token that stays."""
+        """Return each probability against that of the likely token that is kept."""
         if not self.acts:
             return None
         probs, least = self._compared(as_float(logits))
@@ -265,7 +266,7 @@ class XTC(Stage):
 
     @property
     def acts(self) -> bool:
-        """Whether the coin lets it act at this step."""
+        """Whether it acts at this step."""
         return self.coin < self.probability
 
     def _compared(self, logits: Tensor) -> tuple[Tensor, Tensor]:
@@ -277,8 +278,8 @@ class XTC(Stage):
 def _mass_before(ordered: Tensor) -> Tensor:
     """Return for logits in descending order the probability before each, (..., V).
 
-    It is summed in float64 and scaled so that all of it is 1, which takes out the
-    rounding of a float32 softmax's sum.
+    It is summed in float64 and scaled to a total of 1, which removes the rounding of
+    a float32 softmax.
     """
     probs = ordered.softmax(-1).double()
     mass = probs.cumsum(-1)
