@@ -344,6 +344,8 @@ def format_number(value: float) -> str:
     >>> format_number(0.70), format_number(2.0), format_number(0.1 + 0.2)
     ('0.7', '2', '0.30000000000000004')
     """
+    if isinstance(value, int):
+        return str(value)
     short = f"{value:.12g}"
     return short if float(short) == value else repr(value)
 
@@ -364,4 +366,4 @@ def format_value(name: str, value: Any) -> str:
         return " ".join(map(str, value))
     if kind == "flag":
         return "yes" if value else "no"
-    return str(value) if isinstance(value, int | str) else format_number(value)
+    return value if isinstance(value, str) else format_number(value)

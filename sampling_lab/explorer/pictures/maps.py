@@ -91,10 +91,10 @@ class _Question:
             The ids that are left, ascending, with the same question about them
             alone; None with the question as it is where nothing can be left out.
         """
-        names = [n for n in self.params.rules.order if self.params.is_on(n)]
+        names = self.params.stage_names
         at = names.index("temperature")
         done = list(range(at))
-        if names[at + 1 : at + 2] == ["top_k"]:
+        if names[at + 1 : at + 2] == ("top_k",):
             done.append(at + 1)
         if not done:
             return None, self
