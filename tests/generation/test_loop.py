@@ -7,7 +7,7 @@ import random
 import pytest
 import torch
 
-from sampling_lab import Generation, SamplingParams, fork, generate, stream
+from sampling_lab import Generation, SamplingParams, fork, generate, replay, stream
 from sampling_lab.counterfactuals import noise_of_step
 from sampling_lab.errors import (
     LogitsError,
@@ -262,8 +262,9 @@ def test_json_round_trip_is_strict(letters):
 @pytest.mark.parametrize("dialect", ["transformers", "xslm", "scratch_llm"])
 def test_replay_gives_the_same_tokens(letters, dialect):
     params = SamplingParams(temperature=0.9, seed=4, dialect=dialect)
-    replay = generate(letters, "hi", params, max_new_tokens=12).replay(letters)
-    assert (replay.same, replay.why) == (True, "the same 12 tokens")
+    first = generate(letters, "hi", params, max_new_tokens=12)
+    again = replay(first, letters)
+    assert (again.same, again.why) == (True, "the same 12 tokens")
 
 
 def test_replay_names_the_first_difference(letters):
@@ -272,9 +273,9 @@ def test_replay_names_the_first_difference(letters):
     other.table[result.token_ids[1]] = torch.linspace(0, 9, 26).flip(0)
     if result.token_ids[2] == 0:
         other.table[result.token_ids[1]] = torch.linspace(0, 9, 26)
-    replay = result.replay(other)
-    assert (replay.same, replay.first_difference) == (False, 2)
-    assert replay.why.startswith("step 2 drew ")
+    again = replay(result, other)
+    assert (again.same, again.first_difference) == (False, 2)
+    assert again.why.startswith("step 2 drew ")
 
 
 def test_hostile_tokens_stay_text_in_html():
@@ -419,8 +420,8 @@ def test_forks_replay_and_go_through_json(letters):
         data = json.loads(json.dumps(generation.to_dict(), allow_nan=False))
         back = Generation.from_dict(data)
         assert back == generation
-        replay = back.replay(letters)
-        assert (replay.same, replay.generation) == (True, generation)
+        again = replay(back, letters)
+        assert (again.same, again.generation) == (True, generation)
 
 
 @pytest.mark.parametrize(

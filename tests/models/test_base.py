@@ -110,7 +110,7 @@ def test_reset_forgets_everything():
 
 
 def test_memory_is_bounded_and_the_oldest_goes_first():
-    model = HashModel(memory_bytes=2 * 50 * 4)
+    model = HashModel(memory_bytes=600)  # for two rows of 200 bytes with their keys
     for row in ([1], [1, 2], [1, 2, 3], [1, 2]):
         model.logits(row)
     assert model.computed == [1, 1, 1]
