@@ -113,13 +113,12 @@ class Run(Iterator[Step]):
         reason = self._reason(is_stop)
         if reason is not None:  # also the text held back: half a character or a stop
             text += self._matcher.push(self._decoder.flush()) + self._matcher.flush()
-        ids, index = self.prefix.ids, len(self._steps)
-        start = self._prompt_length
+        ids, before = self.prefix.ids, self._prompt_length
         return step_from_ledger(
             drawn,
             ledger,
-            partial(ledger_after, self.model, self.params, ids, start, start + index),
-            index=index,
+            partial(ledger_after, self.model, self.params, ids, before, len(ids)),
+            index=len(self._steps),
             token_text=self.model.token_text(token_id),
             text=text,
             is_stop=is_stop,
@@ -141,22 +140,19 @@ class Run(Iterator[Step]):
     @property
     def generation(self) -> Generation:
         """The result so far, with `finish_reason` "cancelled" before the end."""
-        steps, last = tuple(self._steps), self._stop_step
-        prompt_ids, token_ids = (
-            self.ids[: self._prompt_length],
-            self.ids[self._prompt_length :],
-        )
+        ids, count = self.ids, self._prompt_length
         if self.finish_reason is not None:
-            text = "".join(step.text for step in (*steps, last) if step)
-        else:  # text that is held back too
+            steps = [*self._steps, self._stop_step]
+            text = "".join(step.text for step in steps if step)
+        else:  # with the text that is held back
             tokenizer = self.model.tokenizer
-            text = tokenizer.decode(token_ids) if tokenizer else ""
+            text = tokenizer.decode(ids[count:]) if tokenizer else ""
         return Generation(
             text=text,
-            prompt_ids=prompt_ids,
-            token_ids=token_ids,
-            steps=steps,
-            stop_step=last,
+            prompt_ids=ids[:count],
+            token_ids=ids[count:],
+            steps=tuple(self._steps),
+            stop_step=self._stop_step,
             finish_reason=self.finish_reason or "cancelled",
             params=self.params,
             max_new_tokens=self._max_new_tokens,
@@ -181,14 +177,7 @@ class Run(Iterator[Step]):
 def step_from_ledger(
     drawn: DrawResult, ledger: Ledger, again: Callable[[], Ledger], **fields: Any
 ) -> Step:
-    """Return a step with its ledger's numbers for its token.
-
-    Args:
-        drawn: the token.
-        ledger: what the chain did at this step.
-        again: returns that ledger again; a step does not keep it.
-        fields: the other fields of `Step`.
-    """
+    """Return a step with its ledger's numbers; `again` returns that ledger later."""
     token_id = drawn.token_id
     return Step(
         token_id=token_id,
@@ -204,39 +193,20 @@ def step_from_ledger(
 
 
 def ledger_after(
-    model: Model,
-    params: SamplingParams,
-    ids: Sequence[int],
-    prompt_length: int,
-    length: int,
+    model: Model, params: SamplingParams, ids: Sequence[int], prompt_length: int, n: int
 ) -> Ledger:
-    """Return the ledger of the step after the first `length` ids of a text.
+    """Return the ledger after the first `n` ids, `prompt_length` of them the prompt.
 
-    A step refers to the ids of its whole run and does not copy those before it, so
-    the memory for a text grows with its length only. Logits that the model remembers
-    cost no forward pass.
-
-    Args:
-        model: the model that is asked.
-        params: the parameters of the chain.
-        ids: of the whole text; ids after `length` do not matter.
-        prompt_length: how many of them are the prompt.
-        length: how many come before the step.
+    A step holds the list of its whole run, not a copy of the ids before it, so memory
+    grows with the text only. Logits that the model remembers cost no forward pass.
     """
-    before = ids[:length]
+    before = ids[:n]
     return params.chain(before, prompt_length).ledger(model.logits(before))
 
 
 @dataclass(frozen=True)
 class Replay:
-    """A generation that was run again.
-
-    Attributes:
-        generation: the new one.
-        same: whether its tokens are the same.
-        first_difference: the first step that differs; None if none does.
-        why: the difference in words.
-    """
+    """A generation run again: `same`, or the first step that differs and why."""
 
     generation: Generation
     same: bool
@@ -248,18 +218,15 @@ def replay(generation: Generation, model: Model) -> Replay:
     """Run a generation again and compare the tokens, stop tokens included.
 
     Of a fork, what was drawn after the last given token is run again.
-
-    Args:
-        generation: one from this process or from a file.
-        model: what `load` gave.
     """
-    given = [step for step in generation.all_steps if step.is_given]
+    steps = reversed(generation.all_steps)
+    given = next((step for step in steps if step.is_given), None)
     if given:
-        last = given[-1]
-        again = fork(model, generation, last.index, last.token_id).to_the_end()
+        run = fork(model, generation, given.index, given.token_id)
     else:
         options = generation.options
-        again = generate(model, generation.prompt_ids, generation.params, **options)
+        run = stream(model, generation.prompt_ids, generation.params, **options)
+    again = run.to_the_end()
     index = first_difference(generation, again)
     return Replay(again, index is None, index, _why(generation, again, index))
 

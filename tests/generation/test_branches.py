@@ -292,9 +292,15 @@ HOSTILE = [
     (put(*FIRST, "steps", 3, "extra", 7), "must have the fields"),
     (put(*FIRST, "steps", 3, "_ledger", "os.system"), "must have the fields"),
     (put(*FIRST, "steps", 3, "drawn", "race"), "must have the fields"),
-    (put(*FIRST, "steps", 3, "drawn", {"method": 7}), "method of a saved drawn"),
+    (
+        put(*FIRST, "steps", 3, "drawn", {"method": 7}),
+        "method of a saved draw must be str",
+    ),
     (put(*FIRST, "steps", 3, "drawn", "_state", 1), "must have the fields"),
-    (put(*FIRST, "steps", 3, "drawn", "uniform", "x"), "uniform of a saved drawn"),
+    (
+        put(*FIRST, "steps", 3, "drawn", "uniform", "x"),
+        "uniform of a saved draw must be",
+    ),
     (put(*FIRST, "steps", 3, "rank", True), "rank of a saved step must be int"),
     (put(*FIRST, "steps", 3, "raw_prob", "0.5"), "raw_prob of a saved step must be"),
     (put(*FIRST, "steps", 3, "entropy", float("inf")), "must have the fields"),
