@@ -148,7 +148,7 @@ def compare_frequencies(
     drawn = draw_many(logits, params, seeds, history=history)
     counts = torch.bincount(drawn, minlength=len(probs))  # (V,)
     order = probs.sort(descending=True, stable=True).indices[: int((probs > 0).sum())]
-    statistic, degrees = _chi_square(probs[order], counts[order])
+    statistic, degrees = chi_square(probs[order], counts[order])
     return FrequencyTest(
         rows=_rows(order, probs, counts, n),
         draws=len(seeds),
@@ -172,7 +172,7 @@ def chi_square_p(statistic: float, degrees: int) -> float:
     return float(torch.special.gammaincc(shape, x))
 
 
-def _chi_square(probs: Tensor, counts: Tensor) -> tuple[float, int]:
+def chi_square(probs: Tensor, counts: Tensor) -> tuple[float, int]:
     """Return the statistic and its degrees of freedom; probabilities descending."""
     expected = probs / probs.sum() * counts.sum()
     single = max(1, int((expected >= _LEAST_EXPECTED).sum()))

@@ -86,7 +86,7 @@ def smallest_k(
     params = params or SamplingParams()
 
     def keeps(k: int) -> bool:
-        return bool(_kept(params.remap_of_step(top_k=k), logits, history)[token_id])
+        return bool(_kept(params.replace(top_k=k), logits, history)[token_id])
 
     return _smallest(keeps, logits.shape[-1])
 
@@ -120,7 +120,7 @@ def smallest_p(
 
     def keeps(n: int) -> bool:
         return bool(
-            _kept(params.remap_of_step(top_p=n / _P_STEPS), logits, history)[token_id]
+            _kept(params.replace(top_p=n / _P_STEPS), logits, history)[token_id]
         )
 
     n = _smallest(keeps, _P_STEPS)
@@ -200,9 +200,7 @@ class _Search:
     @property
     def neutral(self) -> SamplingParams:
         """The settings without temperature, top-k, top-p and min-p."""
-        return self.params.remap_of_step(
-            temperature=1.0, top_k=None, top_p=None, min_p=None
-        )
+        return self.params.replace(temperature=1.0, top_k=None, top_p=None, min_p=None)
 
     def settings(self) -> Iterator[SamplingParams]:
         """Yield settings that choose the token: temperature alone, top-k, top-p."""
@@ -210,10 +208,10 @@ class _Search:
         if k is None:
             return
         yield from self._with_temperature(self.neutral)
-        for with_k in self._with_temperature(self.neutral.remap_of_step(top_k=k)):
+        for with_k in self._with_temperature(self.neutral.replace(top_k=k)):
             yield with_k
-            with_p = with_k.remap_of_step(top_k=None)
-            with_p = with_p.remap_of_step(top_p=self._short_p(with_p))
+            with_p = with_k.replace(top_k=None)
+            with_p = with_p.replace(top_p=self._short_p(with_p))
             if self._chooses(with_p):
                 yield with_p
 
@@ -234,7 +232,7 @@ class _Search:
         except ParameterError:  # too many tokens on a wheel to search
             return
         for low, high in intervals[:1]:
-            warm = params.remap_of_step(temperature=_short_between(low, high))
+            warm = params.replace(temperature=_short_between(low, high))
             if self._chooses(warm):
                 yield warm
 
@@ -248,8 +246,8 @@ class _Search:
         if p is None:
             return None
         rounded = (min(1.0, round(p + 0.5 * 10**-n, n)) for n in range(2, 7))
-        count = self._count(params.remap_of_step(top_p=p))
-        counts = ((r, self._count(params.remap_of_step(top_p=r))) for r in rounded)
+        count = self._count(params.replace(top_p=p))
+        counts = ((r, self._count(params.replace(top_p=r))) for r in rounded)
         return next((r for r, kept in counts if kept == count), p)
 
     def _count(self, params: SamplingParams) -> int:
