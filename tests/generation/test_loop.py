@@ -3,7 +3,9 @@
 import json
 import math
 import random
+import tracemalloc
 
+import numpy as np
 import pytest
 import torch
 
@@ -47,6 +49,34 @@ def test_a_step_says_what_the_ledger_says(letters):
         assert step.rank == ledger.rank(step.token_id) <= 5
         assert step.kept_count == ledger.kept_count == 5
         assert step.entropy == pytest.approx(math.log2(ledger.effective_count))
+
+
+def memory_and_decoded(count):
+    """Return the bytes that a run keeps, and how many ids its text was decoded from."""
+    decoded = 0
+    model = walk(
+        [b"<", b"warm ", b"sun ", b"\xf0", b"\x9f\x8c\x8a"], [0, 1, 2, 3, 4, 1]
+    )
+    decode = model.tokenizer.decode
+
+    def counting(ids):
+        nonlocal decoded
+        decoded += len(ids)
+        return decode(ids)
+
+    model.tokenizer.decode = counting
+    tracemalloc.start()
+    result = generate(model, [0], SamplingParams(seed=1), max_new_tokens=count)
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(result.steps) == count
+    return kept, decoded
+
+
+def test_memory_and_work_grow_with_the_text_and_not_with_its_square():
+    short, long = memory_and_decoded(400), memory_and_decoded(1600)
+    for few, many in zip(short, long, strict=True):
+        assert 3.5 * few < many < 4.5 * few
 
 
 def test_tokens_equal_a_loop_by_hand(letters):
@@ -146,10 +176,11 @@ def test_an_answer_can_be_empty():
     assert generate(model, [0], GREEDY).text == ""
 
 
-@pytest.mark.parametrize("bad", [0, -1, True, 2.0, "3"])
+@pytest.mark.parametrize("bad", [0, -1, True, 2.0, "3", math.nan, [1]])
 def test_max_new_tokens_has_one_rule(letters, bad):
     with pytest.raises(ParameterError, match="max_new_tokens must be an integer >= 1"):
         stream(letters, "a", max_new_tokens=bad)
+    assert len(generate(letters, "a", max_new_tokens=np.int64(3)).steps) == 3
 
 
 @pytest.mark.parametrize(
@@ -347,6 +378,14 @@ def test_after_a_fork_only_the_choice_differs(letters, params):
         if not params.is_greedy:
             luck = noise_of_step(logits, child.params, step=step.index)
             assert step.token_id == luck.choose(ledger.final.logits)
+
+
+@pytest.mark.parametrize("params", FORKED, ids=SamplingParams.describe)
+def test_a_step_recalls_its_ledger_when_the_text_has_gone_on(letters, params):
+    for step in generate(letters, "abcab", params, max_new_tokens=15).steps:
+        ledger = step.ledger()
+        assert step.final_prob == ledger.final_probs[step.token_id].item()
+        assert step.kept_count == ledger.kept_count
 
 
 def test_a_fork_asks_the_model_only_for_what_is_new(letters):
