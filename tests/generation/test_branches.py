@@ -13,15 +13,9 @@ from hypothesis import strategies as st
 from sampling_lab import SamplingParams, generate, stream
 from sampling_lab.errors import ParameterError, PromptError, SamplingLabError
 from sampling_lab.generation.branches import Tree
-from tests.fakes import TableModel
+from tests.fakes import TableModel, letters
 
-LETTERS = [bytes([97 + i]) for i in range(26)]
 PARAMS = SamplingParams(temperature=0.9, seed=3, presence_penalty=0.2)
-
-
-def letters() -> TableModel:
-    table = torch.randn(26, 26, generator=torch.Generator().manual_seed(1)) * 2
-    return TableModel(table, LETTERS)
 
 
 def grown(model: TableModel) -> Tree:

@@ -17,16 +17,14 @@ from sampling_lab.errors import (
     PromptError,
     SamplingLabError,
 )
-from tests.fakes import TableModel, walk
+from tests.fakes import LETTERS, TableModel, letters, walk
 
 GREEDY = SamplingParams(temperature=0)
-LETTERS = [bytes([97 + i]) for i in range(26)]
 
 
-@pytest.fixture
-def letters():
-    table = torch.randn(26, 26, generator=torch.Generator().manual_seed(1)) * 2
-    return TableModel(table, LETTERS)
+@pytest.fixture(name="letters")
+def letters_():
+    return letters()
 
 
 def test_streamed_equals_generated(letters):
