@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .generation.grid import Grid as Grid
     from .generation.loop import fork as fork
     from .generation.loop import generate as generate
+    from .generation.loop import replay as replay
     from .generation.loop import stream as stream
     from .generation.results import Generation as Generation
     from .generation.results import Step as Step
@@ -63,6 +64,7 @@ _MODULES = {
     "fork": "generation.loop",
     "generate": "generation.loop",
     "load": "models",
+    "replay": "generation.loop",
     "run_dialects": "generation.compare_dialects",
     "score": "generation.scoring",
     "stream": "generation.loop",

@@ -69,34 +69,85 @@ def visible_bytes(data: bytes) -> str:
 class IncrementalDecoder:
     """Decode a growing list of ids so that the pieces join to `decode(all)`.
 
-    A character whose bytes are spread over several tokens is held back until it is
-    whole; what is still incomplete comes out of `flush`, as the decoder shows it.
+    Text that a later token could still change is held back: part of a character, or
+    with a `stray_byte` also whole characters of byte-fallback tokens, all of which
+    become U+FFFD when bytes after them complete no character. `flush` returns what is
+    held back at the end.
+
+    Only the ids since a recent token are decoded each time, so the cost of a token
+    does not depend on how many came before. If a tokenizer rewrites text that was
+    already returned, the new version follows it, so nothing is lost.
 
     Args:
         decode: the tokenizer's own ids -> text function.
+        stray_byte: a token of one byte that is no character (0x80 to 0xFF), in a
+            vocabulary that has one.
     """
 
-    def __init__(self, decode: Callable[[Sequence[int]], str]) -> None:
+    def __init__(
+        self, decode: Callable[[Sequence[int]], str], stray_byte: int | None = None
+    ) -> None:
         self._decode = decode
-        self._ids: list[int] = []
-        self._emitted = ""
+        self._stray = [] if stray_byte is None else [stray_byte]
+        self._window: list[int] = []  # the last ids, from which new text is decoded
+        self._shown = ""  # the window's text as far as it was returned
 
     def push(self, token_id: int) -> str:
         """Add one id and return the text that is now certain, often ``""``."""
-        self._ids.append(token_id)
-        text = self._decode(self._ids)
-        return self._release(text.rstrip(_INCOMPLETE))
+        self._window.append(token_id)
+        text = certain = self._decode(self._window)
+        if self._stray:
+            worst = self._decode(self._window + self._stray)
+            certain = text[: common_prefix(text, worst)]
+        piece = self._release(certain.rstrip(_INCOMPLETE))
+        if len(self._window) >= _WINDOW and self._shown == text:
+            self._shorten()
+        return piece
 
     def flush(self) -> str:
         """Return what was held back."""
-        return self._release(self._decode(self._ids))
+        return self._release(self._decode(self._window))
 
     def _release(self, text: str) -> str:
-        if not text.startswith(self._emitted):
+        shared = common_prefix(self._shown, text)
+        if shared == len(text):  # nothing new, or less than was shown for now
             return ""
-        piece = text[len(self._emitted) :]
-        self._emitted = text
-        return piece
+        self._shown = text
+        return text[shared:]
+
+    def _shorten(self) -> None:
+        """Keep a few ids, whose text shows how the next ones join on."""
+        last = self._window[-_CONTEXT:]
+        # Special tokens have no text; the first id then stands for the text before.
+        for window in (last, [self._window[0], *last]):
+            if shown := self._decode(window):
+                self._window, self._shown = window, shown
+                return
+
+
+_CONTEXT = 8
+_WINDOW = 3 * _CONTEXT
+"""A window of this many ids is shortened to the context, once all of it is shown."""
+
+
+def common_prefix(a: Sequence[int] | str, b: Sequence[int] | str) -> int:
+    """Return how many items two sequences of one type share from their beginning.
+
+    By bisection over slices, which are compared without a loop in Python.
+
+    >>> common_prefix("walking", "walked"), common_prefix((1, 2), (1, 2, 3))
+    (4, 2)
+    """
+    low, high = 0, min(len(a), len(b))
+    if a[:high] == b[:high]:
+        return high
+    while high - low > 1:  # equal up to `low`, different before `high`
+        middle = (low + high) // 2
+        if a[low:middle] == b[low:middle]:
+            low = middle
+        else:
+            high = middle
+    return low
 
 
 class StopMatcher:

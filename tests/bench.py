@@ -20,6 +20,7 @@ from sampling_lab import SamplingParams, generate, load
 from sampling_lab.explorer.pictures.tabs import TABS
 from sampling_lab.models.base import Model
 from tests import bench_browser, bench_chain, bench_explorer
+from tests.fakes import letters
 from tests.helpers import ROOT
 from tests.models.xslm_reference import Reference
 
@@ -100,6 +101,24 @@ def bench_generation(model: Model) -> None:
     )
 
 
+def bench_long_texts() -> None:
+    """Time long texts of a model that costs nothing: twice the tokens, twice the time."""
+    model = letters()
+    counts = (1000, 2000, 4000, 8000)
+
+    def run(count: int) -> Callable[[], object]:
+        return lambda: (
+            model.reset(),
+            generate(model, "a", SamplingParams(seed=1), max_new_tokens=count),
+        )
+
+    times = [seconds(run(count)) for count in counts]
+    figure = ", ".join(f"{taken:.2f}" for taken in times)
+    show(
+        f"an instant model, {counts} tokens", f"{figure} s", "each about twice as long"
+    )
+
+
 def bench_gguf() -> None:
     """Time the first load of the GGUF, which converts it, against the second."""
     source = next(SMOLLM2.glob("*.gguf"))
@@ -155,6 +174,7 @@ def main() -> None:
     print(f"torch {torch.__version__}, {torch.get_num_threads()} threads\n")
     bench_steps()
     bench_xslm()
+    bench_long_texts()
     if not SMOLLM2.exists():
         sys.exit("SmolLM2 is not here: run `sampling-lab fetch smollm2` for the rest")
     model = load(SMOLLM2)

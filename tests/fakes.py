@@ -68,6 +68,15 @@ class TableModel(Model):
         return self.table[ids[-1]].clone()  # (V,)
 
 
+LETTERS = [bytes([97 + i]) for i in range(26)]
+
+
+def letters() -> TableModel:
+    """Return a model of the letters a to z, with random logits."""
+    table = torch.randn(26, 26, generator=torch.Generator().manual_seed(1)) * 2
+    return TableModel(table, LETTERS)
+
+
 def walk(pieces: Sequence[bytes], path: Sequence[int], **card: object) -> TableModel:
     """Return a model that follows `path` for certain, from its first id on."""
     table = torch.full((len(pieces), len(pieces)), -30.0)

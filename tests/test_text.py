@@ -1,10 +1,20 @@
 """Visible text, exact incremental decoding, and stop strings."""
 
+import random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sampling_lab.text import IncrementalDecoder, StopMatcher, visible, visible_bytes
+from sampling_lab.models.huggingface.tokenizer import HfTokenizer
+from sampling_lab.text import (
+    IncrementalDecoder,
+    StopMatcher,
+    common_prefix,
+    visible,
+    visible_bytes,
+)
+from tests import tiny
 
 FAMILY = "👨‍👩‍👧 你好 é"
 
@@ -49,7 +59,7 @@ def test_family_streamed_byte_by_byte_holds_back_half_characters():
     assert "".join(pieces) + decoder.flush() == FAMILY
 
 
-@given(st.binary(max_size=40))
+@given(st.binary(max_size=200))
 def test_streamed_equals_decoded_for_any_bytes(data):
     decoder = IncrementalDecoder(decode_bytes)
     pieces = [decoder.push(byte) for byte in data]
@@ -60,6 +70,49 @@ def test_incomplete_at_the_end_comes_out_of_flush():
     decoder = IncrementalDecoder(decode_bytes)
     assert [decoder.push(byte) for byte in b"a\xf0\x9f"] == ["a", "", ""]
     assert decoder.flush() == "\ufffd"
+
+
+VOCABULARIES = {
+    tiny.byte_level: "Ģ",  # the byte 0x80, as GPT-2 writes it
+    tiny.sentence_piece: "<0x80>",
+    tiny.word_piece: None,
+}
+
+
+@pytest.mark.parametrize("make", VOCABULARIES, ids=lambda make: make.__name__)
+def test_joined_pieces_are_what_all_ids_decode_to(make):
+    """Any ids, or a few again and again, so that bytes stand beside each other."""
+    tokenizer, dice = HfTokenizer(make()), random.Random(1)
+    stray = VOCABULARIES[make] and tokenizer.wrapped.get_vocab()[VOCABULARIES[make]]
+    for turn in range(300):
+        some = [dice.randrange(tokenizer.vocab_size) for _ in range(300)]
+        some = some[:6] if turn % 2 else some
+        ids = [dice.choice(some) for _ in range(dice.choice([3, 20, 80]))]
+        decoder = IncrementalDecoder(tokenizer.decode, stray)
+        pieces = [decoder.push(token_id) for token_id in ids]
+        assert "".join(pieces) + decoder.flush() == tokenizer.decode(ids)
+
+
+def test_a_rewritten_text_loses_nothing_that_follows():
+    """A decoder that is not told of stray bytes shows a line feed too early."""
+    tokenizer = HfTokenizer(tiny.sentence_piece())
+    vocabulary = tokenizer.wrapped.get_vocab()
+    pieces = ["▁hello", "<0x0A>", "<0xC3>", *["▁world"] * 40]
+    ids = [vocabulary[piece] for piece in pieces]
+    decoder = IncrementalDecoder(tokenizer.decode)
+    streamed = "".join(map(decoder.push, ids)) + decoder.flush()
+    assert streamed == "hello\n\ufffd\ufffd" + " world" * 40
+    assert tokenizer.decode(ids) == "hello\ufffd\ufffd" + " world" * 40
+
+
+@given(st.text("ab", max_size=9), st.text("ab", max_size=9))
+def test_a_common_prefix_is_the_longest(a, b):
+    shared = common_prefix(a, b)
+    assert a[:shared] == b[:shared]
+    assert (
+        a[shared : shared + 1] != b[shared : shared + 1] or not a[shared:] + b[shared:]
+    )
+    assert common_prefix(tuple(a), tuple(b)) == shared
 
 
 def test_stop_string_split_over_pieces_never_shows():

@@ -144,10 +144,9 @@ def _document(
 
 def _steps(generation: Generation, count: int) -> list[dict[str, Any]]:
     """Return every step, a stop token's too, with its most likely tokens."""
-    last = [generation.stop_step] if generation.stop_step else []
     return [
         {**step.to_dict(), "candidates": step.ledger().table(count)}
-        for step in [*generation.steps, *last]
+        for step in generation.all_steps
     ]
 
 

@@ -1,10 +1,11 @@
-"""The luck of one step, and what other settings would have made of it.
+"""Counterfactuals: the random numbers of one step under other settings.
 
-`temperature_map` tells which token one seed chooses at every temperature,
-`what_would_it_take` at which settings it would choose a given one, and
-`compare_frequencies` what many seeds choose beside the probabilities.
+`temperature_map` finds the token that one seed chooses at every temperature,
+`what_would_it_take` the settings at which it would choose a given token, and
+`compare_frequencies` compares the tokens of many seeds with their probabilities.
 """
 
+from .envelope import Segment
 from .frequencies import (
     FrequencyRow,
     FrequencyTest,
@@ -22,7 +23,7 @@ from .noise import (
     race_rows,
     wheel_slices,
 )
-from .temperature_map import Flip, Segment, TemperatureMap, flips, temperature_map
+from .temperature_map import Flip, TemperatureMap, flips, temperature_map
 from .what_would_it_take import WhatItTakes, smallest_k, smallest_p, what_would_it_take
 
 __all__ = [

@@ -1,8 +1,8 @@
-"""The lines that a race draws over 1 / T, and which of them is on top where.
+"""The winner of a race at every temperature T, as an upper envelope of lines.
 
-In a race token i scores p_i / q_i, and its logarithm over beta = 1 / T is a line,
-beta * logit_i - log q_i, up to a term that all tokens share. The winner at every
-temperature is the upper envelope of these lines. *Luck* below is -log q.
+In a race token i scores p_i / q_i. Over beta = 1 / T the logarithm of the score is a
+line, beta * logit_i - log q_i, up to a term that all tokens share. -log q_i is the
+token's Gumbel number.
 """
 
 from __future__ import annotations
@@ -26,20 +26,21 @@ class Segment(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A token's line over beta: slope `logit`, height `luck` at beta 0."""
+    """A token's line over beta: slope `logit`, height `gumbel` = -log q at beta 0."""
 
     token_id: int
     logit: float
-    luck: float
+    gumbel: float
 
 
 def contenders(logits: Tensor, kept: Tensor, exponentials: Tensor) -> list[Line]:
     """Return the lines that can win somewhere, the highest logit first.
 
-    A token with a higher logit is kept wherever one with a lower is, so a token
-    less lucky than one above it never wins. Equal logits (which a rule may keep in
-    any order) do not rule each other out. Only tokens luckier than all the leaders
-    are looked at beside them, so no full sort is needed.
+    A token with a higher logit is kept wherever one with a lower logit is, so a token
+    whose q is larger than that of a token with a higher logit never wins. Equal
+    logits (which a rule may keep in any order) do not rule each other out. Besides
+    the 256 highest logits, only tokens with a smaller q than all of those can win, so
+    no full sort is needed.
 
     Args:
         logits: the slopes, shape (V,).
@@ -60,15 +61,15 @@ def contenders(logits: Tensor, kept: Tensor, exponentials: Tensor) -> list[Line]
 
 
 def _not_beaten(lines: Iterable[Line]) -> list[Line]:
-    """Keep the lines that are luckier than every line with a higher logit."""
+    """Keep the lines with a higher `gumbel` than every line with a higher logit."""
     kept: list[Line] = []
     best_above, best, logit = -math.inf, -math.inf, math.inf
     for line in lines:
         if line.logit < logit:
             best_above, logit = best, line.logit
-        if line.luck > best_above:
+        if line.gumbel > best_above:
             kept.append(line)
-            best = max(best, line.luck)
+            best = max(best, line.gumbel)
     return kept
 
 
@@ -82,7 +83,7 @@ def upper_envelope(lines: Sequence[Line], low: float, high: float) -> list[Segme
     """
     hull: list[tuple[Line, float]] = []  # each with the T from which it leads
     for line in lines:
-        if hull and line.luck <= hull[-1][0].luck:
+        if hull and line.gumbel <= hull[-1][0].gumbel:
             continue
         while hull and (start := _crossing(hull[-1][0], line)) <= hull[-1][1]:
             hull.pop()
@@ -97,5 +98,5 @@ def upper_envelope(lines: Sequence[Line], low: float, high: float) -> list[Segme
 
 
 def _crossing(upper: Line, lower: Line) -> float:
-    """Return the T above which `lower`, luckier but with a lower logit, leads."""
-    return (upper.logit - lower.logit) / (lower.luck - upper.luck)
+    """Return the T above which `lower`, with a lower logit but higher gumbel, leads."""
+    return (upper.logit - lower.logit) / (lower.gumbel - upper.gumbel)

@@ -1,4 +1,4 @@
-"""What many seeds choose, beside what the probabilities say."""
+"""The tokens that many seeds choose, compared with their probabilities."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ..errors import ParameterError
-from ..sampling.draws import Race, UniformDraw, segments
+from ..sampling.draws import Race, UniformDraw, inverse_cdf, race_scores
 from ..sampling.params import SamplingParams
 from .noise import NO_HISTORY, History
 
@@ -17,14 +17,15 @@ _LEAST_EXPECTED = 5.0
 """Cells with fewer expected draws are pooled (Cochran's rule)."""
 
 _OUTSIDE = 0.025
+"""Probability beyond each end of a 95 % band."""
 
 
 @dataclass(frozen=True)
 class FrequencyRow:
-    """One token over many seeds; `token_id` None is everything not named.
+    """One token over many seeds; `token_id` None is all other tokens together.
 
-    `low` and `high` are frequencies: the exact binomial 95 % band, beyond each end
-    of which a frequency falls with probability at most 2.5 % if the theory is true.
+    `low` and `high` are frequencies, the exact binomial 95 % band: if `prob` is right,
+    the frequency is below or above it with probability at most 2.5 % each.
     """
 
     token_id: int | None
@@ -42,15 +43,16 @@ class FrequencyRow:
 
 @dataclass(frozen=True)
 class FrequencyTest:
-    """Many draws beside their theory.
+    """A chi-square test of many draws against the final probabilities.
 
     Attributes:
-        rows: the most likely tokens first, then everything else together.
+        rows: the most likely tokens first, then all others together.
         draws: how many seeds.
-        statistic: Pearson's chi-square, tokens with fewer than 5 expected pooled.
+        statistic: Pearson's chi-square; tokens with fewer than 5 expected draws are
+            pooled.
         degrees: its degrees of freedom, cells - 1.
-        p_value: the probability of a statistic at least this large if the theory
-            is true; 1 where there is but one cell.
+        p_value: the probability of a statistic at least this large if the
+            probabilities are right; 1 if there is only one cell.
     """
 
     rows: tuple[FrequencyRow, ...]
@@ -78,38 +80,33 @@ def draw_many(
 ) -> Tensor:
     """Return the first token that each seed draws, shape (N,).
 
-    The same tokens that `params.replace(seed=seed).draw()` gives, without computing
-    anew for each seed what is the same for all.
+    The same tokens as from `params.replace(seed=seed).draw()`, but what does not
+    depend on the seed is computed once.
 
     Args:
         logits: the model's logits, shape (V,).
         params: all but the seed.
         seeds: the seeds.
-        history: what was said before; counts where `params.needs_history`.
+        history: the tokens before; needed where `params.needs_history`.
     """
-    seeds = list(seeds)
-    if params.is_on("xtc_probability"):  # each seed has its own coin, its own chain
-        winners = [_draw_one(logits, params.replace(seed=s), history) for s in seeds]
+    settings = [params.replace(seed=seed) for seed in seeds]
+    draws = [own.draw() for own in settings]
+    if params.is_on("xtc_probability"):  # each seed has its own coin and chain
+        finals = (own.chain(*history)(logits) for own in settings)
+        winners = [d(final).token_id for d, final in zip(draws, finals, strict=True)]
         return torch.tensor(winners, dtype=torch.int64)
     final = params.chain(*history)(logits).cpu()
-    draws = [params.replace(seed=seed).draw() for seed in seeds]
-    if draws and isinstance(draws[0], UniformDraw):
-        uniforms = torch.tensor([d.next_uniform() for d in draws], dtype=torch.float64)
-        return _land_many(final, uniforms)
-    if draws and isinstance(draws[0], Race):
-        probs = final.softmax(-1)  # (V,)
-        return torch.stack([(probs / d.exponentials(probs)).argmax() for d in draws])
-    return torch.tensor([d(final).token_id for d in draws], dtype=torch.int64)
-
-
-def _draw_one(logits: Tensor, params: SamplingParams, history: History) -> int:
-    return params.draw()(params.chain(*history)(logits)).token_id
-
-
-def _land_many(logits: Tensor, uniforms: Tensor) -> Tensor:
-    candidates, ends = segments(logits)
-    places = torch.searchsorted(ends, uniforms * ends[-1], right=True)
-    return candidates[places.clamp(max=len(candidates) - 1)]
+    uniforms = [d.next_uniform() for d in draws if isinstance(d, UniformDraw)]
+    if uniforms:
+        return inverse_cdf(final, torch.tensor(uniforms, dtype=torch.float64))[0]
+    probs = final.softmax(-1)  # (V,)
+    winners = [
+        int(race_scores(probs, d.exponentials(probs)).numpy().argmax())
+        if isinstance(d, Race)
+        else d(final).token_id
+        for d in draws
+    ]
+    return torch.tensor(winners, dtype=torch.int64)
 
 
 def compare_frequencies(
@@ -126,8 +123,8 @@ def compare_frequencies(
         logits: the model's logits, shape (V,).
         params: all but the seed.
         seeds: the seeds, or how many: 0, 1, 2, …
-        n: how many tokens get a row of their own.
-        history: what was said before; counts where `params.needs_history`.
+        n: how many tokens get a row; the others share one.
+        history: the tokens before; needed where `params.needs_history`.
 
     Raises:
         ParameterError: no seeds, or XTC, whose coin gives seeds different chains.
@@ -144,14 +141,14 @@ def compare_frequencies(
     if params.is_on("xtc_probability"):
         raise ParameterError(
             "xtc_probability must be off here, got "
-            f"{params.xtc_probability:g}: with a coin for each seed there is no one "
+            f"{params.xtc_probability:g}: with a coin for each seed there is no single "
             "distribution to compare with"
         )
     probs = params.chain(*history).probs(logits).cpu().double()  # (V,)
     drawn = draw_many(logits, params, seeds, history=history)
     counts = torch.bincount(drawn, minlength=len(probs))  # (V,)
     order = probs.sort(descending=True, stable=True).indices[: int((probs > 0).sum())]
-    statistic, degrees = _chi_square(probs[order], counts[order])
+    statistic, degrees = chi_square(probs[order], counts[order])
     return FrequencyTest(
         rows=_rows(order, probs, counts, n),
         draws=len(seeds),
@@ -171,37 +168,36 @@ def chi_square_p(statistic: float, degrees: int) -> float:
     """
     if degrees == 0:
         return 1.0
-    halves = torch.tensor([degrees / 2, statistic / 2], dtype=torch.float64)
-    return torch.special.gammaincc(halves[0], halves[1]).item()
+    shape, x = torch.tensor([degrees / 2, statistic / 2], dtype=torch.float64)
+    return float(torch.special.gammaincc(shape, x))
 
 
-def _chi_square(probs: Tensor, counts: Tensor) -> tuple[float, int]:
+def chi_square(probs: Tensor, counts: Tensor) -> tuple[float, int]:
     """Return the statistic and its degrees of freedom; probabilities descending."""
     expected = probs / probs.sum() * counts.sum()
-    own = max(1, int((expected >= _LEAST_EXPECTED).sum()))
-    rest = expected[own:].sum()
-    if 0 < rest < _LEAST_EXPECTED and own > 1:
-        own -= 1  # the pool is itself too rare: the rarest other cell joins it
-    expected, counts = _pool(expected, own), _pool(counts.double(), own)
+    single = max(1, int((expected >= _LEAST_EXPECTED).sum()))
+    if 0 < expected[single:].sum() < _LEAST_EXPECTED and single > 1:
+        single -= 1  # the pool is itself too rare: the rarest other cell joins it
+    expected, counts = _pool(expected, single), _pool(counts.double(), single)
     statistic = ((counts - expected) ** 2 / expected).sum().item()
     return statistic, len(expected) - 1
 
 
-def _pool(values: Tensor, own: int) -> Tensor:
-    if own == len(values):
+def _pool(values: Tensor, single: int) -> Tensor:
+    """Add up all values after the first `single`."""
+    if single == len(values):
         return values
-    return torch.cat([values[:own], values[own:].sum().reshape(1)])
+    return torch.cat([values[:single], values[single:].sum().reshape(1)])
 
 
 def _rows(
     order: Tensor, probs: Tensor, counts: Tensor, n: int
 ) -> tuple[FrequencyRow, ...]:
     draws = int(counts.sum())
-    named = [(int(i), probs[i].item(), int(counts[i])) for i in order[:n]]
-    cells: list[tuple[int | None, float, int]] = [*named]
+    groups: list[tuple[int | None, Tensor]] = [(int(i), i) for i in order[:n]]
     if len(order) > n:
-        rest = order[n:]
-        cells.append((None, probs[rest].sum().item(), int(counts[rest].sum())))
+        groups.append((None, order[n:]))
+    cells = [(i, probs[at].sum().item(), int(counts[at].sum())) for i, at in groups]
     return tuple(
         FrequencyRow(token_id, prob, count, count / draws, *binomial_band(prob, draws))
         for token_id, prob, count in cells
@@ -211,8 +207,8 @@ def _rows(
 def binomial_band(prob: float, draws: int) -> tuple[float, float]:
     """Return the frequencies between which 95 % of binomial samples fall.
 
-    Exact: at most 2.5 % of the probability lies below the first and above the
-    second, counted with the binomial distribution itself.
+    Exact: by the binomial distribution itself, at most 2.5 % of the probability is
+    below the first and at most 2.5 % above the second.
 
     >>> binomial_band(0.5, 100)
     (0.4, 0.6)
@@ -249,9 +245,9 @@ def seed_grid(
         params: all but the seed and the temperature.
         seeds: one row each.
         temperatures: one column each; 0 is greedy.
-        history: what was said before; counts where `params.needs_history`.
+        history: the tokens before; needed where `params.needs_history`.
     """
-    warmed = (params.replace(temperature=temperature) for temperature in temperatures)
-    columns = [draw_many(logits, p, seeds, history=history).tolist() for p in warmed]
+    settings = (params.replace(temperature=t) for t in temperatures)
+    columns = [draw_many(logits, p, seeds, history=history).tolist() for p in settings]
     rows = tuple(zip(*columns, strict=True))
     return SeedGrid(tuple(seeds), tuple(temperatures), rows)

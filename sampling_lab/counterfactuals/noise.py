@@ -1,21 +1,29 @@
-"""The random numbers of one step, held still so that they can be looked at."""
+"""The random numbers of one step, so that other settings can be tried with them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
 from ..errors import ParameterError
-from ..sampling.draws import DrawResult, Race, UniformDraw, inverse_cdf, segments
+from ..sampling.draws import (
+    DrawResult,
+    Race,
+    UniformDraw,
+    race_result,
+    race_scores,
+    segments,
+    uniform_result,
+)
 from ..sampling.params import SamplingParams
+from ..sampling.stage import as_float
 from ..sampling.validation import whole_number
 
 
 class History(NamedTuple):
-    """What was said before a step, for chains with penalties or with XTC.
+    """The tokens before a step, for chains with penalties or with XTC.
 
     Attributes:
         token_ids: the prompt and what was generated after it.
@@ -27,7 +35,7 @@ class History(NamedTuple):
 
     @property
     def step(self) -> int:
-        """How many tokens were generated."""
+        """How many tokens were generated before."""
         return len(self.token_ids) - self.prompt_length
 
 
@@ -41,22 +49,27 @@ class StepNoise:
     Attributes:
         method: the draw's name, "race", "choices" or "keyed".
         exponentials: every token's q, shape (V,), in a race; otherwise None.
-        uniform: the number in [0, 1) on a wheel; otherwise None.
+        uniform: the number in [0, 1) for the inverse CDF; None in a race.
     """
 
     method: str
     exponentials: Tensor | None = None
     uniform: float | None = None
 
+    def draw(self, logits: Tensor) -> DrawResult:
+        """Return what these numbers draw from final logits, shape (V,)."""
+        if self.exponentials is not None:
+            return race_result(logits, self.exponentials)
+        assert self.uniform is not None, "a draw has one kind of number or the other"
+        return uniform_result(self.method, self.uniform, logits)
+
     def choose(self, logits: Tensor) -> int:
-        """Return the token that this luck chooses from final logits, shape (V,)."""
-        if self.exponentials is None:
-            return inverse_cdf(self.method, self.uniform, logits).token_id
-        return int((logits.cpu().softmax(-1) / self.exponentials).argmax())
+        """Return the token that these numbers choose from final logits, shape (V,)."""
+        return self.draw(logits).token_id
 
 
 class Slice(NamedTuple):
-    """A token's part of the wheel; `token_id` None is everything not named."""
+    """A token's segment of the wheel; `token_id` None is all other tokens together."""
 
     token_id: int | None
     low: float
@@ -64,7 +77,7 @@ class Slice(NamedTuple):
 
 
 class RaceRow(NamedTuple):
-    """One token in a race: the final probability, its luck q, and p / q."""
+    """One token in a race: the final probability p, its Exp(1) number q, and p / q."""
 
     token_id: int
     prob: float
@@ -79,23 +92,23 @@ def noise_of_step(
     step: int = 0,
     drawn: DrawResult | None = None,
 ) -> StepNoise:
-    """Return the luck of one step, the same numbers that its draw uses.
+    """Return the random numbers of one step, the same that its draw uses.
 
     Args:
         logits: the model's logits of that step, shape (V,).
-        params: the seed and the dialect's draw count; temperature 0 does not, for
-            the luck is there whether it is used or not.
+        params: only the seed and the draw matter; at temperature 0 the numbers are
+            those that a higher temperature would use.
         step: how many tokens the seed has drawn before, each from a vocabulary of
             the same size.
         drawn: what a generation drew at that step; then `step` is not needed.
 
     Example:
-        >>> luck = noise_of_step(torch.zeros(3), SamplingParams(seed=7, dialect="xslm"))
-        >>> luck.method, round(luck.uniform, 3)
+        >>> params = SamplingParams(seed=7, dialect="xslm")
+        >>> noise = noise_of_step(torch.zeros(3), params)
+        >>> noise.method, round(noise.uniform, 3)
         ('choices', 0.324)
     """
-    wide = logits.detach().cpu()
-    wide = wide if wide.dtype == torch.float64 else wide.float()  # as a chain does
+    wide = as_float(logits.detach().cpu())
     if drawn is not None and drawn.method == Race.name:
         return StepNoise(drawn.method, exponentials=drawn.exponentials(wide))
     if drawn is not None and drawn.uniform is not None:
@@ -104,21 +117,18 @@ def noise_of_step(
         raise ParameterError(
             f"a {drawn.method} step used no random number; give step= instead of drawn="
         )
-    return _skip_to(params, whole_number("step", step, minimum=0), wide)
-
-
-def _skip_to(params: SamplingParams, step: int, wide: Tensor) -> StepNoise:
-    draw = params.replace(temperature=1.0).draw()  # a cold one has no luck
-    draw.skip(step, wide)
+    draw = params.replace(temperature=1.0).draw()  # greedy draws have no numbers
+    draw.skip(whole_number("step", step, minimum=0), wide)
     if isinstance(draw, UniformDraw):
         return StepNoise(draw.name, uniform=draw.next_uniform())
+    assert isinstance(draw, Race), "there are two kinds of draw besides greedy"
     return StepNoise(draw.name, exponentials=draw.exponentials(wide))
 
 
 def wheel_slices(logits: Tensor, n: int = 20) -> tuple[Slice, ...]:
-    """Return the wheel of final logits (V,): the n first slices, then the rest.
+    """Return the "wheel" of final logits (V,): the n first slices, then the rest.
 
-    The ends are those that `choices` and `keyed` compare their number with.
+    It is the CDF in which `choices` and `keyed` look their uniform number up.
 
     >>> [(s.token_id, round(s.high, 2)) for s in wheel_slices(torch.tensor([0.0, 1]))]
     [(1, 0.73), (0, 1.0)]
@@ -131,19 +141,19 @@ def wheel_slices(logits: Tensor, n: int = 20) -> tuple[Slice, ...]:
     return slices + rest
 
 
-def race_rows(logits: Tensor, luck: StepNoise, n: int = 10) -> tuple[RaceRow, ...]:
+def race_rows(logits: Tensor, noise: StepNoise, n: int = 10) -> tuple[RaceRow, ...]:
     """Return the n best of a race over final logits (V,), the winner first.
 
     Raises:
-        ParameterError: the luck is a wheel's number, not a race's.
+        ParameterError: the noise is one uniform number, not a race's.
     """
-    if luck.exponentials is None:
+    if noise.exponentials is None:
         raise ParameterError(
-            f"a race needs a race's luck, got {luck.method}; see wheel_slices"
+            f"race_rows needs the noise of a race, got {noise.method}; see wheel_slices"
         )
-    probs, q = logits.cpu().softmax(-1), luck.exponentials
-    scores = probs / q
+    probs, q = logits.cpu().softmax(-1), noise.exponentials
+    scores = race_scores(probs, q)
     order = scores.sort(descending=True, stable=True).indices[:n]
-    order = order[probs[order] > 0]  # a removed token does not run
+    order = order[probs[order] > 0]  # without removed tokens
     columns = (order, probs[order], q[order], scores[order])
     return tuple(map(RaceRow, *(column.tolist() for column in columns)))

@@ -1,4 +1,4 @@
-"""Forks of a text in a small tree: walk, compare, remove, keep in a file."""
+"""A tree of texts, each a run or a fork of another; saved in a file."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..errors import ParameterError
 from ..models.base import Model
 from ..sampling.params import SamplingParams
 from . import saved_json
 from .loop import Run, fork, ledger_after
-from .results import Generation, Step
+from .results import Generation, Step, first_difference
 
 _FORMAT, _VERSION = "sampling_lab branches", 1
 _FIELDS = {"id", "parent", "index", "token_id", "generation"}
@@ -26,10 +26,11 @@ class Branch:
 
     Attributes:
         id: its number in the tree.
-        parent: the id of the branch it left; None for a text from the prompt on.
-        index: the first step that is its own.
+        parent: the id of the branch it was forked from; None for a text from the
+            prompt on.
+        index: the first step that it does not share with its parent.
         token_id: the token chosen there; None for a text from the prompt on.
-        source: the run that writes it, or the generation that it was.
+        source: the run that generates it, or a finished generation.
     """
 
     id: int
@@ -40,13 +41,13 @@ class Branch:
 
     @property
     def generation(self) -> Generation:
-        """The whole text from the prompt on, as far as it goes by now."""
-        is_run = isinstance(self.source, Run)
-        return self.source.generation if is_run else self.source
+        """The whole text from the prompt on, as far as it is generated."""
+        source = self.source
+        return source.generation if isinstance(source, Run) else source
 
     @property
     def label(self) -> str:
-        """Where it left its parent and what was chosen: "step 3: ␣warm"."""
+        """Where it was forked and the token chosen there: "step 3: ␣warm"."""
         if self.parent is None:
             return f"run {self.id}"
         steps = self.generation.all_steps[self.index :]
@@ -54,8 +55,9 @@ class Branch:
         return f"step {self.index + 1}: {chosen}"
 
 
-class Difference(NamedTuple):
-    """Where two branches part: the step, and what each has there (None: it ended)."""
+@dataclass(frozen=True)
+class Difference:
+    """The first step at which two branches differ; None for one that has ended."""
 
     index: int
     first: Step | None
@@ -96,7 +98,7 @@ class Tree:
         """Return a branch by its id.
 
         Raises:
-            ParameterError: there is none.
+            ParameterError: there is no such branch.
         """
         if branch_id not in self._branches:
             known = ", ".join(map(str, self._branches)) or "none yet"
@@ -106,7 +108,7 @@ class Tree:
         return self._branches[branch_id]
 
     def add(self, source: Run | Generation) -> Branch:
-        """Add a text from the prompt on: a run, under way or not begun, or a result."""
+        """Add a text from the prompt on: a run, finished or not, or a generation."""
         return self._keep(Branch(self._newest + 1, None, 0, None, source))
 
     def fork(
@@ -118,13 +120,13 @@ class Tree:
         params: SamplingParams | None = None,
         **options: Any,
     ) -> Branch:
-        """Fork a branch; the new one's `source` is a run, whose first step is `index`.
+        """Fork a branch; the new one's `source` is a run that starts at step `index`.
 
-        Where that step is not the branch's own, or is the one it began with, the new
-        branch hangs where the step belongs, beside the old one.
+        Where the branch shares that step with its parent, or begins with it, the new
+        branch becomes a child of the ancestor to which the step belongs.
 
         Args:
-            model: what the branch was made with.
+            model: the model that generated the branch.
             branch_id: the branch.
             index: the step to take another token at.
             token_id: that token.
@@ -149,13 +151,13 @@ class Tree:
         return [branch.label for branch in self.path(branch_id)]
 
     def children(self, branch_id: int | None = None) -> tuple[Branch, ...]:
-        """Return what left a branch, oldest first; of None, what left nothing."""
+        """Return the forks of a branch, oldest first; None gives the unforked texts."""
         return tuple(branch for branch in self if branch.parent == branch_id)
 
     def forks(self, branch_id: int) -> tuple[int, ...]:
         """Return the steps of a branch's text at which there is another branch.
 
-        Those are where another leaves this text, and where this one left its parent.
+        Other branches are forked from this text there, or it was forked from another.
         """
         path = self.path(branch_id)
         ends = [*(branch.index for branch in path[1:]), math.inf]
@@ -168,28 +170,25 @@ class Tree:
         return tuple(sorted(indices))
 
     def remove(self, branch_id: int) -> tuple[int, ...]:
-        """Remove a branch with everything that left it; return the ids."""
+        """Remove a branch with all its descendants; return the ids."""
         removed = [self[branch_id].id]
-        for parent in removed:  # grows while it is walked
+        for parent in removed:  # grows during the loop
             removed += [child.id for child in self.children(parent)]
         for gone in removed:
             del self._branches[gone]
         return tuple(removed)
 
     def compare(self, first: int, second: int) -> Difference | None:
-        """Return the first step at which two branches have not the same token.
+        """Return the first step at which two branches have different tokens.
 
         A stop token counts. None means that they are the same to the end.
         """
-        one, two = (self[at].generation.all_steps for at in (first, second))
-        for a, b in zip(one, two, strict=False):
-            if a.token_id != b.token_id:
-                return Difference(a.index, a, b)
-        if len(one) == len(two):
+        texts = self[first].generation, self[second].generation
+        index = first_difference(*texts)
+        if index is None:
             return None
-        index = min(len(one), len(two))
-        rest = [steps[index] if index < len(steps) else None for steps in (one, two)]
-        return Difference(index, *rest)
+        at_index = (text.all_steps[index : index + 1] for text in texts)
+        return Difference(index, *(steps[0] if steps else None for steps in at_index))
 
     def attach(self, model: Model) -> None:
         """Give the steps of a tree from a file their ledgers again.
@@ -219,7 +218,7 @@ class Tree:
 
     @classmethod
     def from_dict(cls, data: Any) -> Tree:
-        """Return the tree that `to_dict` gave; a run is what it was by then.
+        """Return the tree that `to_dict` gave; a run is what it was at that time.
 
         Raises:
             ParameterError: anything else, in one sentence.
@@ -238,7 +237,7 @@ class Tree:
         """Read the tree that `save` wrote; `attach` makes its ledgers available.
 
         Raises:
-            ParameterError: there is no such file, or it is something else.
+            ParameterError: no such file, or not a tree.
         """
         return cls.from_dict(saved_json.read(path))
 
@@ -308,22 +307,20 @@ def _entries(data: Any) -> list[Any]:
 
 
 def _attach(model: Model, branch: Branch, above: Sequence[Step]) -> Branch:
-    """Return a branch whose steps ask `model`; the shared ones as its parent's do."""
+    """Return a branch whose steps have ledgers; shared steps use their parent's."""
     if isinstance(branch.source, Run):
         return branch
-    generation = branch.source
-    prompt_length = len(generation.prompt_ids)
-    ids = generation.prompt_ids + tuple(s.token_id for s in generation.all_steps)
-    model.check_ids(ids)
+    text = branch.source
+    prompt_length, params = len(text.prompt_ids), text.params
+    ids = model.check_ids([*text.prompt_ids, *(s.token_id for s in text.all_steps)])
 
     def attached(step: Step) -> Step:
         if step.index < branch.index:
             return replace(step, _ledger=above[step.index]._ledger)
-        before = ids[: prompt_length + step.index]
-        chain = generation.params.chain(before, prompt_length)
-        return replace(step, _ledger=partial(ledger_after, model, before, chain))
+        length = prompt_length + step.index
+        again = partial(ledger_after, model, params, ids, prompt_length, length)
+        return replace(step, _ledger=again)
 
-    steps = tuple(map(attached, generation.steps))
-    stop_step = generation.stop_step and attached(generation.stop_step)
-    source = replace(generation, steps=steps, stop_step=stop_step)
-    return replace(branch, source=source)
+    steps = tuple(map(attached, text.steps))
+    stop_step = text.stop_step and attached(text.stop_step)
+    return replace(branch, source=replace(text, steps=steps, stop_step=stop_step))

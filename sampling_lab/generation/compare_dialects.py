@@ -1,10 +1,11 @@
-"""The same logits and settings under every engine's rules, side by side.
+"""The same logits and settings under the rules of every engine.
 
-Only the rules differ: the draw is one for all, with the same numbers at every step.
+Only the rules differ: all dialects draw with the same random numbers at every step.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,16 +20,16 @@ from ..sampling.dialects import DIALECTS
 from ..sampling.ledger import Ledger
 from ..sampling.params import SamplingParams
 from .loop import generate
-from .results import Generation
+from .results import Generation, first_difference
 
 
 class Distance(NamedTuple):
-    """How far two dialects' final distributions lie apart.
+    """The distance between the final distributions of two dialects.
 
     Attributes:
         first: a dialect.
         second: another one.
-        total_variation: the mass that would have to move, in [0, 1].
+        total_variation: the probability mass that would have to move, in [0, 1].
         jensen_shannon: the square root of the Jensen-Shannon divergence, in [0, 1]
             (base 2; Endres and Schindelin 2003).
         only_first: tokens that only the first keeps.
@@ -48,7 +49,7 @@ class DialectComparison:
     """One row of logits under several dialects.
 
     Attributes:
-        params: the settings, whatever dialect they name.
+        params: the settings; their own dialect is not used.
         ledgers: a ledger for each dialect.
     """
 
@@ -75,14 +76,14 @@ class DialectComparison:
 
     @property
     def groups(self) -> tuple[tuple[str, ...], ...]:
-        """The dialects that agree on what is kept, together."""
+        """The dialects in groups that keep the same tokens."""
         groups: dict[tuple[int, ...], list[str]] = {}
         for name, ids in self.kept.items():
             groups.setdefault(ids, []).append(name)
         return tuple(map(tuple, groups.values()))
 
     def table(self) -> list[dict[str, Any]]:
-        """Return a row for each dialect: what it keeps, and how sure it leaves one."""
+        """Return a row for each dialect: the tokens it keeps, and their entropy."""
         return [
             {
                 "dialect": name,
@@ -105,11 +106,11 @@ def compare_dialects(
     token_ids: Sequence[int] = (),
     prompt_length: int = 0,
 ) -> DialectComparison:
-    """Return what every dialect makes of the same logits and settings.
+    """Return the ledgers of the same logits and settings under several dialects.
 
     Args:
         logits: the model's logits of one step, shape (V,).
-        params: the settings; their own dialect does not count.
+        params: the settings; their own dialect is not used.
         dialects: the dialects to compare.
         token_ids: the prompt and what was generated, for penalties.
         prompt_length: how many of them are the prompt.
@@ -140,16 +141,11 @@ class DialectRuns:
     generations: Mapping[str, Generation]
 
     def first_difference(self, first: str, second: str) -> int | None:
-        """Return the first step at which two dialects drew another token, or None.
+        """Return the first step at which two dialects drew different tokens, or None.
 
-        After it their contexts differ, so only up to there does the rule decide.
+        After it their contexts differ too, so later steps do not compare the rules.
         """
-        one, other = (_drawn(self.generations[name]) for name in (first, second))
-        pairs = zip(one, other, strict=False)
-        for step, (a, b) in enumerate(pairs):
-            if a != b:
-                return step
-        return None if len(one) == len(other) else min(len(one), len(other))
+        return first_difference(self.generations[first], self.generations[second])
 
     def differences(self) -> dict[tuple[str, str], int | None]:
         """Return the first step that differs for each pair of dialects."""
@@ -157,7 +153,7 @@ class DialectRuns:
         return {pair: self.first_difference(*pair) for pair in pairs}
 
     def table(self, reference: str | None = None) -> list[dict[str, Any]]:
-        """Return a row for each dialect, set against one: the first by default."""
+        """Return a row for each dialect, compared with one: the first by default."""
         reference = reference or next(iter(self.generations))
         return [
             {
@@ -184,10 +180,10 @@ def run_dialects(
     Args:
         model: what `load` gave.
         prompt: text, token ids or chat messages.
-        params: the settings; their own dialect and draw do not count.
+        params: the settings; their own dialect and draw are not used.
         dialects: the dialects to compare.
-        draw_method: whose numbers they all draw with. In a race each token has its
-            own number, so a choice changes only where a rule changes it.
+        draw_method: the draw that all of them use. In a race each token has its own
+            random number, so a choice changes only where a rule changes it.
         options: `max_new_tokens`, `stop` and `stop_token_ids`, as in `generate`.
     """
     params = params.resolve(dialects[0]).replace(draw_method=draw_method)
@@ -197,12 +193,6 @@ def run_dialects(
             for name in dialects
         }
     )
-
-
-def _drawn(generation: Generation) -> tuple[int, ...]:
-    """Return the tokens drawn, a stop token too."""
-    last = (generation.stop_step.token_id,) if generation.stop_step else ()
-    return generation.token_ids + last
 
 
 def _ids(mask: Tensor) -> tuple[int, ...]:
@@ -223,6 +213,7 @@ def _distance(first: str, second: str, one: Ledger, other: Ledger) -> Distance:
 
 def _jensen_shannon(p: Tensor, q: Tensor) -> float:
     """Return the square root of the Jensen-Shannon divergence in bits."""
-    entropies = [torch.special.entr(x).sum() for x in ((p + q) / 2, p, q)]
-    middle, *ends = (entropy.item() / 0.6931471805599453 for entropy in entropies)
-    return max(0.0, middle - sum(ends) / 2) ** 0.5
+    middle, *ends = (
+        torch.special.entr(x).sum().item() / math.log(2) for x in ((p + q) / 2, p, q)
+    )
+    return math.sqrt(max(0.0, middle - sum(ends) / 2))

@@ -1,47 +1,44 @@
-"""Talk with a model: what was said, what of it fits the context, and the command."""
+"""A conversation with a model: the turns, and those that fit the context."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import PromptError
-
-if TYPE_CHECKING:
-    from ..models.base import Model
-    from ..sampling.params import SamplingParams
-    from .loop import Run
-    from .results import Generation
-
-_ROOM = 4  # a quarter of the context is kept free for a reply
+from ..models.base import Model
+from ..sampling.params import SamplingParams
+from . import saved_json
+from .loop import Run, stream
+from .results import Generation
 
 
 @dataclass(frozen=True)
 class Turn:
-    """What a person said, and the reply as it was generated."""
+    """A person's text and the reply that was generated."""
 
     text: str
     reply: Generation
 
 
 class Conversation:
-    """The turns so far, and how the next reply is drawn.
+    """The turns so far, and the settings of the next reply.
 
     Args:
-        model: what `load` gave; one with a chat template, unless `raw`.
+        model: what `load` gave; it needs a chat template, unless `raw`.
         system: the system message, which stays when old turns are dropped.
-        raw: continue each text as it is, without a template and without memory.
+        raw: continue each text as it is, without a template or earlier turns.
         remembers: whether earlier turns are part of the prompt.
         params: the sampling parameters; None is `SamplingParams(seed=None)`.
-        max_new_tokens: the most of a reply; None is the model's own default.
+        max_new_tokens: the most tokens of a reply; None is the model's default.
 
     Attributes:
-        turns: all of them, dropped ones too.
-        dropped: how many of the oldest did not fit the latest prompt.
+        turns: all turns, also those no longer in the prompt.
+        dropped: how many of the oldest turns did not fit the latest prompt.
 
     Raises:
-        PromptError: the model cannot be talked with like this; says what can.
+        PromptError: a model without a chat template or a tokenizer.
     """
 
     def __init__(
@@ -54,8 +51,6 @@ class Conversation:
         params: SamplingParams | None = None,
         max_new_tokens: int | None = None,
     ) -> None:
-        from ..sampling.params import SamplingParams
-
         if not raw and not model.card.chat:
             raise PromptError(
                 f"{model.card.name} has no chat template; use --raw to continue text"
@@ -67,25 +62,26 @@ class Conversation:
         self.raw = raw
         self.remembers = remembers and not raw
         self.params = params or SamplingParams(seed=None)
-        own = model.card.default_max_new_tokens
-        self.max_new_tokens = own if max_new_tokens is None else max_new_tokens
+        default = model.card.default_max_new_tokens
+        self.max_new_tokens = default if max_new_tokens is None else max_new_tokens
         self.turns: list[Turn] = []
         self.dropped = 0
 
     def start(self, text: str) -> Run:
-        """Start the reply to `text`; `keep` makes a turn of it.
+        """Start the reply to `text`; `keep` adds it to the turns.
 
-        Whole oldest turns are left out of the prompt until a quarter of the context,
-        or `max_new_tokens` where that is less, is free. What the model's context rule
-        does not allow, the reply is shortened by.
+        The oldest turns are left out of the prompt until a quarter of the context, or
+        `max_new_tokens` if that is less, is free. A reply that is still too long for
+        the model's context rule is shortened.
 
         Raises:
             PromptError: the text alone does not fit, or cannot be encoded.
         """
-        from .loop import stream
-
-        ids = self._prompt_ids(text)
-        limit = self._limit(len(ids))
+        ids, limit = self._prompt_ids(text), self.max_new_tokens
+        try:
+            self.model.budget(len(ids), limit)
+        except PromptError:
+            limit = max(1, (self.model.card.context_length or 0) - len(ids))
         return stream(self.model, ids, self.params, max_new_tokens=limit)
 
     def keep(self, text: str, reply: Generation) -> bool:
@@ -103,7 +99,7 @@ class Conversation:
         )
 
     def messages(self, text: str | None = None, skip: int = 0) -> list[dict[str, str]]:
-        """Return the chat messages of all turns but the first `skip`, then `text`."""
+        """Return the system message, all turns but the first `skip`, and `text`."""
         messages = []
         if self.system:
             messages.append({"role": "system", "content": self.system})
@@ -115,7 +111,7 @@ class Conversation:
         return messages
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything that was said, with what is needed to draw it again."""
+        """Return all messages, with everything needed to generate the replies again."""
         return {
             "model": self.model.card.to_dict(),
             "raw": self.raw,
@@ -125,30 +121,18 @@ class Conversation:
 
     def save(self, path: Path) -> None:
         """Write `to_dict` as a JSON file, whole or not at all."""
-        from . import saved_json
-
         saved_json.write(path, self.to_dict(), indent=1)
 
     def _prompt_ids(self, text: str) -> list[int]:
-        """Return the ids of as many of the latest turns as fit, and of `text`."""
+        """Return the ids of `text` after as many of the latest turns as fit."""
         if self.raw:
             return self.model.prompt_ids(text)
         context = self.model.card.context_length
+        room = min(self.max_new_tokens, max(1, (context or 0) // 4))
         first = 0 if self.remembers else len(self.turns)
         for skip in range(first, len(self.turns) + 1):
             ids = self.model.prompt_ids(self.messages(text, skip))
-            if context is None or len(ids) + self._room(context) <= context:
+            if context is None or len(ids) + room <= context:
                 break
         self.dropped = skip - first
         return ids
-
-    def _room(self, context: int) -> int:
-        return min(self.max_new_tokens, max(1, context // _ROOM))
-
-    def _limit(self, length: int) -> int:
-        """Return `max_new_tokens`, shortened where the model would refuse it."""
-        try:
-            self.model.budget(length, self.max_new_tokens)
-        except PromptError:
-            return max(1, (self.model.card.context_length or 0) - length)
-        return self.max_new_tokens

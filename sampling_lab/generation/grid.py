@@ -1,4 +1,4 @@
-"""Several settings and seeds over one prompt, run together and held side by side."""
+"""Several settings and seeds over one prompt, run together and compared."""
 
 from __future__ import annotations
 
@@ -6,25 +6,24 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain as joined
-from itertools import zip_longest
 from typing import Any
 
 from ..errors import ParameterError
 from ..models.base import Model, Prompt
 from ..sampling.params import SamplingParams
 from .loop import Run, stream
-from .results import Generation
+from .results import Generation, first_difference
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One run of a grid, held beside the reference.
+    """One run of a grid, compared with the reference.
 
     Attributes:
         params: its settings, with its seed.
-        generation: what it gave so far.
+        generation: its result so far.
         first_difference: the first step whose token is not the reference's, counting
-            from 0; None while there is none.
+            from 0; None if all are the same.
     """
 
     params: SamplingParams
@@ -35,9 +34,9 @@ class Cell:
 class Grid(Iterator[int]):
     r"""A run for each setting (a row) and seed (a column), everything else the same.
 
-    Iterating advances every run that is not finished by one token, all in one
-    forward pass where the model's format can, and gives how many still go on. Each
-    run draws what it would draw alone.
+    Each iteration advances every unfinished run by one token, in one forward pass
+    where the model's format can, and yields how many are still unfinished. Each run
+    draws what it would draw alone.
 
     Args:
         model: what `load` gave.
@@ -80,13 +79,13 @@ class Grid(Iterator[int]):
         going = [run for run in self._all() if run.finish_reason is None]
         if not going:
             raise StopIteration
-        self.model.logits_batch([run.ids for run in going])  # remembered now
+        self.model.logits_batch([run.prefix for run in going])  # remembered now
         for run in going:
             next(run)
         return sum(run.finish_reason is None for run in going)
 
     def to_the_end(self) -> Grid:
-        """Advance until every run has ended; an interrupt keeps what there is."""
+        """Advance until every run has ended; an interrupt keeps the tokens so far."""
         try:
             for _ in self:
                 pass
@@ -95,28 +94,19 @@ class Grid(Iterator[int]):
         return self
 
     def cells(self, reference: tuple[int, int] = (0, 0)) -> list[list[Cell]]:
-        """Return the runs as rows of cells, beside the one at (row, column)."""
+        """Return rows of cells, compared with the run at (row, column)."""
         row, column = reference
         first = self.runs[row][column].generation
-        return [[_cell(run.generation, first) for run in row] for row in self.runs]
+        results = [[run.generation for run in row] for row in self.runs]
+        return [
+            [Cell(one.params, one, first_difference(one, first)) for one in row]
+            for row in results
+        ]
 
     def answers(self) -> dict[str, int]:
-        """Return the distinct texts with how often each came, most frequent first."""
+        """Return how often each text came, the most frequent first."""
         texts = Counter(run.generation.text for run in self._all())
         return dict(texts.most_common())
 
     def _all(self) -> Iterator[Run]:
         return joined.from_iterable(self.runs)
-
-
-def _cell(generation: Generation, reference: Generation) -> Cell:
-    return Cell(generation.params, generation, _first_difference(generation, reference))
-
-
-def _first_difference(one: Generation, other: Generation) -> int | None:
-    pairs = enumerate(zip_longest(_drawn(one), _drawn(other)))
-    return next((at for at, (mine, yours) in pairs if mine != yours), None)
-
-
-def _drawn(generation: Generation) -> list[int]:
-    return [step.token_id for step in generation.all_steps]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -11,21 +11,25 @@ from torch import Tensor
 
 from ..errors import ParameterError
 from ..models.base import Model, Prompt
-from ..sampling.chain import Chain
 from ..sampling.draws import GIVEN, DrawResult
 from ..sampling.ledger import Ledger
 from ..sampling.notes import notes
 from ..sampling.params import SamplingParams
 from ..sampling.validation import whole_number
-from ..text import IncrementalDecoder, StopMatcher
-from .results import Generation, Step
+from ..text import StopMatcher
+from .results import Generation, Step, first_difference
 
 
 class Run(Iterator[Step]):
-    """A generation under way: an iterator of `Step` that can be left at any time.
+    """A generation in progress: an iterator of `Step` that can be left at any time.
 
-    `generation` is what there is so far; it counts as cancelled until the run has
-    come to its end. `stream` makes runs.
+    `stream` makes runs.
+
+    Attributes:
+        model: the model that is asked.
+        params: the parameters with the dialect and the seed that are used.
+        prefix: the prompt's ids and the new ones.
+        finish_reason: None until the run has ended.
     """
 
     def __init__(
@@ -39,8 +43,9 @@ class Run(Iterator[Step]):
     ) -> None:
         self.model = model
         self.params = params.resolve(model.card.dialect)
+        self.prefix = model.prefix(prompt_ids)
         self.finish_reason: str | None = None
-        self._prompt_ids = tuple(prompt_ids)
+        self._prompt_length = len(prompt_ids)
         self._max_new_tokens = max_new_tokens
         self._budget = model.budget(len(prompt_ids), max_new_tokens)
         self._stop = stop
@@ -48,9 +53,7 @@ class Run(Iterator[Step]):
         self._chain = self.params.chain()
         self._draw = self.params.draw()
         self._matcher = StopMatcher(stop)
-        decode = model.tokenizer.decode if model.tokenizer else lambda ids: ""
-        self._decoder = IncrementalDecoder(decode)
-        self._ids = list(prompt_ids)
+        self._decoder = model.decoder()
         self._steps: list[Step] = []
         self._stop_step: Step | None = None
         self._given: int | None = None
@@ -62,20 +65,19 @@ class Run(Iterator[Step]):
         if self.finish_reason is not None:
             raise StopIteration
         if self.params.needs_history:
-            self._chain = self.params.chain(self._ids, len(self._prompt_ids))
-        logits = self.model.logits(self._ids)
-        ledger = self._chain.ledger(logits)
+            self._chain = self.params.chain(self.prefix.ids, self._prompt_length)
+        ledger = self._chain.ledger(self.model.logits(self.prefix))
         step = self._take(self._choose(ledger.final.logits), ledger)
         if step.is_stop:
             self._stop_step = step
         else:
             self._steps.append(step)
-            self._ids.append(step.token_id)
+            self.prefix.append(step.token_id)
         self.finish_reason = step.finish_reason
         return step
 
     def to_the_end(self) -> Generation:
-        """Draw all that is left; an interrupt (Ctrl-C) keeps what there is."""
+        """Draw all remaining tokens; an interrupt (Ctrl-C) keeps those drawn so far."""
         try:
             for _ in self:
                 pass
@@ -84,17 +86,17 @@ class Run(Iterator[Step]):
         return self.generation
 
     def _go_on_from(self, steps: Sequence[Step], token_id: int) -> None:
-        """Begin after steps that another run took, with `token_id` as the next."""
+        """Begin after steps of another run, with `token_id` as the next token."""
         if len(steps) >= self._budget:
             raise ParameterError(
                 f"step {len(steps)} must be one of the {self._budget} there is room "
                 "for; raise max_new_tokens, or shorten the prompt"
             )
         for step in steps:
-            # The last of a finished run also has what was held back until its end.
+            # The last text of a finished run includes what was held back until then.
             text = self._matcher.push(self._decoder.push(step.token_id))
             self._steps.append(replace(step, text=text, finish_reason=None))
-            self._ids.append(step.token_id)
+            self.prefix.append(step.token_id)
         self._given = token_id
 
     def _choose(self, logits: Tensor) -> DrawResult:
@@ -110,12 +112,13 @@ class Run(Iterator[Step]):
         is_stop = token_id in self._stop_token_ids
         text = "" if is_stop else self._matcher.push(self._decoder.push(token_id))
         reason = self._reason(is_stop)
-        if reason is not None:
-            text += self._held_back()
+        if reason is not None:  # also the text held back: half a character or a stop
+            text += self._matcher.push(self._decoder.flush()) + self._matcher.flush()
+        ids, before = self.prefix.ids, self._prompt_length
         return step_from_ledger(
             drawn,
             ledger,
-            partial(ledger_after, self.model, tuple(self._ids), self._chain),
+            partial(ledger_after, self.model, self.params, ids, before, len(ids)),
             index=len(self._steps),
             token_text=self.model.token_text(token_id),
             text=text,
@@ -130,25 +133,25 @@ class Run(Iterator[Step]):
             return None
         return "length" if self._budget == self._max_new_tokens else "context"
 
-    def _held_back(self) -> str:
-        """Return the text that waited for more: half a character or a stop string."""
-        return self._matcher.push(self._decoder.flush()) + self._matcher.flush()
-
     @property
     def ids(self) -> tuple[int, ...]:
         """The whole prefix so far: the prompt's ids and the new ones."""
-        return tuple(self._ids)
+        return tuple(self.prefix.ids)
 
     @property
     def generation(self) -> Generation:
-        """What there is so far, with `finish_reason` "cancelled" before the end."""
-        text = "".join(step.text for step in self._steps)
-        if self._stop_step:
-            text += self._stop_step.text
+        """The result so far, with `finish_reason` "cancelled" before the end."""
+        ids, count = self.ids, self._prompt_length
+        if self.finish_reason is not None:
+            steps = [*self._steps, self._stop_step]
+            text = "".join(step.text for step in steps if step)
+        else:  # with the text that is held back
+            tokenizer = self.model.tokenizer
+            text = tokenizer.decode(ids[count:]) if tokenizer else ""
         return Generation(
-            text=text if self.finish_reason else self._text_so_far(),
-            prompt_ids=self._prompt_ids,
-            token_ids=tuple(self._ids[len(self._prompt_ids) :]),
+            text=text,
+            prompt_ids=ids[:count],
+            token_ids=ids[count:],
             steps=tuple(self._steps),
             stop_step=self._stop_step,
             finish_reason=self.finish_reason or "cancelled",
@@ -164,24 +167,18 @@ class Run(Iterator[Step]):
         about = notes(self.params, self.model.card.vocab_size)
         if self._budget:
             return about
-        length, context = len(self._prompt_ids), self.model.card.context_length
+        context = self.model.card.context_length
         return (
             *about,
-            f"the prompt ({length} tokens) fills the context of {context}: "
-            "there is no room for a reply",
+            f"the prompt ({self._prompt_length} tokens) fills the context of "
+            f"{context}: there is no room for a reply",
         )
-
-    def _text_so_far(self) -> str:
-        """Return all text that the tokens so far stand for, held back or not."""
-        if self.model.tokenizer is None:
-            return ""
-        return self.model.tokenizer.decode(self._ids[len(self._prompt_ids) :])
 
 
 def step_from_ledger(
     drawn: DrawResult, ledger: Ledger, again: Callable[[], Ledger], **fields: Any
 ) -> Step:
-    """Return a step with what its ledger says of its token; `again` finds that."""
+    """Return a step with its ledger's numbers; `again` returns that ledger later."""
     token_id = drawn.token_id
     return Step(
         token_id=token_id,
@@ -196,9 +193,56 @@ def step_from_ledger(
     )
 
 
-def ledger_after(model: Model, ids: tuple[int, ...], chain: Chain) -> Ledger:
-    """Return the ledger of the step after `ids`; a remembered one costs no forward."""
-    return chain.ledger(model.logits(ids))
+def ledger_after(
+    model: Model, params: SamplingParams, ids: Sequence[int], prompt_length: int, n: int
+) -> Ledger:
+    """Return the ledger after the first `n` ids, `prompt_length` of them the prompt.
+
+    A step holds the list of its whole run, not a copy of the ids before it, so memory
+    grows with the text only. Logits that the model remembers cost no forward pass.
+    """
+    before = ids[:n]
+    return params.chain(before, prompt_length).ledger(model.logits(before))
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A generation run again: `same`, or the first step that differs and why."""
+
+    generation: Generation
+    same: bool
+    first_difference: int | None
+    why: str
+
+
+def replay(generation: Generation, model: Model) -> Replay:
+    """Run a generation again and compare the tokens, stop tokens included.
+
+    Of a fork, what was drawn after the last given token is run again.
+    """
+    steps = reversed(generation.all_steps)
+    given = next((step for step in steps if step.is_given), None)
+    if given:
+        run = fork(model, generation, given.index, given.token_id)
+    else:
+        options = generation.options
+        run = stream(model, generation.prompt_ids, generation.params, **options)
+    again = run.to_the_end()
+    index = first_difference(generation, again)
+    return Replay(again, index is None, index, _why(generation, again, index))
+
+
+def _why(first: Generation, again: Generation, index: int | None) -> str:
+    before, after = first.all_steps, again.all_steps
+    if index is None:
+        return f"the same {len(after)} tokens"
+    if index == min(len(before), len(after)):
+        return f"one run has {len(before)} steps and the other {len(after)}"
+    old, new = before[index], after[index]
+    return (
+        f"step {index} drew {new.token_text!r} (final probability "
+        f"{new.final_prob:.4f}) instead of {old.token_text!r} ({old.final_prob:.4f})"
+    )
 
 
 def stream(
@@ -248,7 +292,7 @@ def generate(
 ) -> Generation:
     r"""Generate to the end and return the `Generation`.
 
-    An interrupt (Ctrl-C) keeps what there is, with `finish_reason` "cancelled".
+    An interrupt (Ctrl-C) keeps the tokens so far, with `finish_reason` "cancelled".
 
     Args:
         model: what `load` gave.
@@ -277,26 +321,26 @@ def fork(
     params: SamplingParams | None = None,
     **options: Any,
 ) -> Run:
-    r"""Take another token at one step of a generation, and go on from there.
+    r"""Take another token at one step of a generation, and continue from there.
 
-    The tokens before it stay as they are, by their ids. The luck of every later step
-    is that of the same step of a run with this seed, so that with the same parameters
-    only the choice differs: forking with the token that was drawn gives the same run.
+    The tokens before it keep their ids. Every later step uses the random numbers of
+    the same step of a run with this seed, so with the same parameters only the choice
+    differs: forking with the token that was drawn gives the same run.
 
     Args:
         model: what `load` gave.
         parent: the generation, finished or not.
         index: the step, from 0 to the number of tokens (after the last).
-        token_id: any token, removed ones too; its step `is_given`.
+        token_id: any token, even one that the chain removes; its step `is_given`.
         params: None is the parent's.
-        options: as in `stream`; what is left out is the parent's. `max_new_tokens`
-            counts from the prompt on.
+        options: as in `stream`; the parent's where left out. `max_new_tokens` counts
+            from the end of the prompt.
 
     Returns:
-        A run whose first step is step `index`, and whose `generation` is the whole.
+        A run that starts with step `index`; its `generation` has the earlier steps too.
 
     Raises:
-        ParameterError: there is no such step, or no room for it.
+        ParameterError: no such step, or no room for it.
         PromptError: a token outside the vocabulary.
 
     Example:
@@ -311,7 +355,7 @@ def fork(
         raise ParameterError(
             f"index must be a step from 0 to {len(parent.token_ids)}, got {index}"
         )
-    (token_id,) = model.check_ids([token_id])
+    *_, token_id = model.check_ids([*parent.token_ids[:index], token_id])
     options = {**parent.options, **options}
     run = stream(model, parent.prompt_ids, params or parent.params, **options)
     run._go_on_from(parent.steps[:index], token_id)

@@ -1,14 +1,14 @@
-"""What a generation leaves behind: its steps, its text, and how to run it again."""
+"""The result of a run: its steps, its text, and the settings to run it again."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 from ..errors import ParameterError
-from ..models.base import Model
 from ..sampling.draws import GIVEN, DrawResult
 from ..sampling.ledger import Ledger
 from ..sampling.params import SamplingParams
@@ -128,8 +128,9 @@ class Generation:
         data["params"] = self.params.to_dict()
         data["steps"] = [step.to_dict() for step in self.steps]
         data["stop_step"] = self.stop_step.to_dict() if self.stop_step else None
-        # One trip through JSON: tuples become lists, and NaN could not pass.
-        return json.loads(json.dumps(data, allow_nan=False))
+        # Through JSON and back: tuples become lists, and NaN is refused.
+        plain: dict[str, Any] = json.loads(json.dumps(data, allow_nan=False))
+        return plain
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Generation:
@@ -153,45 +154,13 @@ class Generation:
         names = ("max_new_tokens", "stop", "stop_token_ids")
         return {name: getattr(self, name) for name in names}
 
-    def replay(self, model: Model) -> Replay:
-        """Run it again and say whether the tokens are the same.
 
-        Of a fork, what was drawn after the last given token is run again.
-        """
-        from .loop import fork, generate
+def first_difference(first: Generation, second: Generation) -> int | None:
+    """Return the first step at which two generations have different tokens.
 
-        given = [step for step in self.all_steps if step.is_given]
-        if given:
-            again = fork(model, self, given[-1].index, given[-1].token_id).to_the_end()
-        else:
-            again = generate(model, self.prompt_ids, self.params, **self.options)
-        return Replay.compare(self, again)
-
-
-@dataclass(frozen=True)
-class Replay:
-    """A generation run again: `same`, or the first step that differs and why."""
-
-    generation: Generation
-    same: bool
-    first_difference: int | None
-    why: str
-
-    @classmethod
-    def compare(cls, first: Generation, again: Generation) -> Replay:
-        """Compare two generations token by token, stop tokens included."""
-        before, after = first.all_steps, again.all_steps
-        pairs = zip(before, after, strict=False)
-        for index, (old, new) in enumerate(pairs):
-            if old.token_id != new.token_id:
-                why = (
-                    f"step {index} drew {new.token_text!r} (final probability "
-                    f"{new.final_prob:.4f}) instead of {old.token_text!r} "
-                    f"({old.final_prob:.4f})"
-                )
-                return cls(again, False, index, why)
-        if len(before) == len(after):
-            return cls(again, True, None, f"the same {len(after)} tokens")
-        shorter = min(len(before), len(after))
-        why = f"one run has {len(before)} steps and the other {len(after)}"
-        return cls(again, False, shorter, why)
+    A stop token counts as a token, and the end of only one of them as a difference.
+    None means that they are the same to the end.
+    """
+    ids = ([step.token_id for step in text.all_steps] for text in (first, second))
+    pairs = enumerate(zip_longest(*ids))
+    return next((index for index, (a, b) in pairs if a != b), None)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 import os
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any, NoReturn, get_args, get_origin, get_type_hints
@@ -15,12 +15,11 @@ from .results import Generation, Step
 
 
 def write(path: str | Path, data: Any, indent: int | None = None) -> None:
-    """Write strict JSON; until it is complete, what was in the file stays there."""
+    """Write strict JSON; until it is complete, the file keeps its old content."""
     document = json.dumps(data, indent=indent, ensure_ascii=False, allow_nan=False)
     # A lone surrogate becomes its JSON escape.
     encoded = f"{document}\n".encode("utf-8", "backslashreplace")
-    path = Path(path)
-    descriptor, scratch = tempfile.mkstemp(prefix=".save-", dir=path.parent)
+    descriptor, scratch = tempfile.mkstemp(prefix=".save-", dir=Path(path).parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(encoded)
@@ -31,30 +30,17 @@ def write(path: str | Path, data: Any, indent: int | None = None) -> None:
 
 
 def read(path: str | Path) -> Any:
-    """Return what a JSON file holds.
-
-    Raises:
-        ParameterError: it cannot be read, or is no strict JSON.
-    """
+    """Return the content of a JSON file; `ParameterError` if that is impossible."""
     path = Path(path).absolute()
     try:
-        content = path.read_bytes()
+        return parse(path.read_bytes(), str(path))
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise ParameterError(f"{path} cannot be read: {reason}") from None
-    return parse(content, str(path))
 
 
 def parse(content: bytes, name: str) -> Any:
-    """Return what JSON in bytes holds.
-
-    Args:
-        content: the bytes of a file.
-        name: what an error calls it.
-
-    Raises:
-        ParameterError: it is no strict JSON.
-    """
+    """Return the content of strict JSON in bytes; errors call the file `name`."""
     try:
         return json.loads(content, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
@@ -92,43 +78,41 @@ def read_generation(data: Any) -> Generation:
 
 
 def _check_types(record: Any) -> None:
-    """Hold a dataclass instance against the types that its class declares."""
+    """Compare the fields of a dataclass instance with the types that it declares."""
+    kind = type(record).__name__.removesuffix("Result").lower()
     for name, hint in get_type_hints(type(record)).items():
         value = getattr(record, name)
         if not name.startswith("_") and not _conforms(value, hint):
             raise ParameterError(
-                f"{name} of a saved {type(record).__name__.lower()} must be "
+                f"{name} of a saved {kind} must be "
                 f"{getattr(hint, '__name__', hint)}, got {str(value)[:60]!r}"
             )
 
 
 def _conforms(value: Any, hint: Any) -> bool:
-    """Return whether a value is of a type: plain, a union, or a tuple of one."""
+    """Return whether a value has a type: plain, a union, or a tuple of types."""
     kinds = get_args(hint)
     if get_origin(hint) is tuple:
-        if not isinstance(value, tuple):
-            return False
-        if kinds[-1] is ...:
-            return all(_conforms(item, kinds[0]) for item in value)
-        return len(kinds) == len(value) and all(map(_conforms, value, kinds))
+        if isinstance(value, tuple) and kinds[-1] is ...:
+            kinds = kinds[:1] * len(value)
+        fits = isinstance(value, tuple) and len(kinds) == len(value)
+        return fits and all(map(_conforms, value, kinds))
     if kinds:
         return any(_conforms(value, kind) for kind in kinds)
-    if hint is float:
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        return is_number and math.isfinite(value)
+    if hint is float:  # JSON has integers as large as you like
+        return type(value) in (int, float) and abs(value) <= sys.float_info.max
     if isinstance(value, Step | DrawResult):
         _check_types(value)
     return type(value) is hint
 
 
 def _check_steps(generation: Generation) -> None:
-    steps = [(step.index, step.token_id) for step in generation.steps]
-    if steps != [*enumerate(generation.token_ids)]:
+    steps, last = generation.steps, generation.stop_step
+    if [(s.index, s.token_id) for s in steps] != [*enumerate(generation.token_ids)]:
         raise ParameterError(
             "steps of a saved generation must be one for each of its token_ids, in "
             f"order, got {len(steps)} for {len(generation.token_ids)}"
         )
-    last = generation.stop_step
     if last is not None and (last.index != len(steps) or not last.is_stop):
         raise ParameterError(
             f"stop_step of a saved generation must be step {len(steps)}, after its "

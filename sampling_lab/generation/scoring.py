@@ -1,4 +1,4 @@
-"""How likely a model finds tokens that it did not choose."""
+"""The probability that a model gives to tokens it did not choose."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from functools import partial
 from ..models.base import Model, Prompt
 from ..sampling.draws import GIVEN, DrawResult
 from ..sampling.params import SamplingParams
-from ..text import IncrementalDecoder
 from .loop import ledger_after, step_from_ledger
 from .results import Step
 
@@ -18,15 +17,14 @@ def score(
 ) -> Iterator[Step | None]:
     r"""Return a step for every token of a prompt, each given and none drawn.
 
-    The steps come one at a time, for each costs a forward pass where the model does
-    not remember what comes after the tokens before it. The first token has nothing
-    before it, and its step is None.
+    The steps come one at a time, because each costs a forward pass unless the model
+    remembers its logits. The first token has nothing before it: its step is None.
 
     Args:
         model: what `load` gave.
         prompt: text, token ids, or chat messages.
-        params: what the final probabilities and the kept counts are about; all
-            tokens before one count as the prompt.
+        params: for the final probabilities and kept counts; all tokens before a step
+            count as the prompt.
 
     Raises:
         PromptError: an empty prompt.
@@ -38,31 +36,24 @@ def score(
         >>> none is None, steps[0].index, 0 < steps[0].raw_prob < 1
         (True, 1, True)
     """
-    ids = tuple(model.prompt_ids(prompt))
     params = (params or SamplingParams()).resolve(model.card.dialect)
-    return _scored(model, ids, params)
+    return _scored(model, model.prompt_ids(prompt), params)
 
 
 def _scored(
-    model: Model, ids: tuple[int, ...], params: SamplingParams
+    model: Model, ids: Sequence[int], params: SamplingParams
 ) -> Iterator[Step | None]:
-    decoder = IncrementalDecoder(
-        model.tokenizer.decode if model.tokenizer else _no_text
-    )
+    prefix, decoder = model.prefix(ids[:1]), model.decoder()
     decoder.push(ids[0])
     yield None
     for index, token_id in enumerate(ids[1:], 1):
-        before = ids[:index]
-        again = partial(ledger_after, model, before, params.chain(before, index))
+        chain = params.chain(prefix.ids, index)
         yield step_from_ledger(
             DrawResult(token_id, GIVEN),
-            again(),
-            again,
+            chain.ledger(model.logits(prefix)),
+            partial(ledger_after, model, params, ids, index, index),
             index=index,
             token_text=model.token_text(token_id),
             text=decoder.push(token_id),
         )
-
-
-def _no_text(token_ids: Sequence[int]) -> str:
-    return ""
+        prefix.append(token_id)

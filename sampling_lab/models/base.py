@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from abc import ABC, abstractmethod
+from array import array
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import count
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import torch
 from torch import Tensor
 
 from ..errors import PromptError
 from ..sampling.one_thread import one_thread
+from ..text import IncrementalDecoder, common_prefix
 
 Message = Mapping[str, str]
 """One chat turn: ``{"role": "system" | "user" | "assistant", "content": text}``."""
@@ -87,16 +91,10 @@ class ModelCard:
     def summary(self) -> str:
         """Return one line: name, format, sizes, dtype, dialect."""
         context = f"{self.context_length:,}" if self.context_length else "unlimited"
-        return " · ".join(
-            [
-                self.name,
-                self.format,
-                f"{_readable(self.parameters)} parameters",
-                f"vocabulary {self.vocab_size:,}",
-                f"context {context}",
-                self.dtype,
-                f"dialect {self.dialect}",
-            ]
+        return (
+            f"{self.name} · {self.format} · {_readable(self.parameters)} parameters · "
+            f"vocabulary {self.vocab_size:,} · context {context} · {self.dtype} · "
+            f"dialect {self.dialect}"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -128,11 +126,36 @@ def _readable(count: int) -> str:
     return f"{count / 1e9:.2f}B"
 
 
+class Prefix:
+    """Checked token ids that grow at the end, with a key of constant size.
+
+    The key is a running hash (BLAKE2b, 128 bits) of the ids, so appending a token and
+    looking up what a model remembers costs the same for any length.
+
+    Attributes:
+        ids: the ids; only `append` changes them.
+    """
+
+    def __init__(self, ids: Sequence[int]) -> None:
+        self.ids = list(ids)
+        self._hash = hashlib.blake2b(array("i", self.ids), digest_size=16)
+
+    @property
+    def key(self) -> bytes:
+        """The hash of the ids so far."""
+        return self._hash.digest()
+
+    def append(self, token_id: int) -> None:
+        """Add an id of the vocabulary, which is not checked again."""
+        self.ids.append(token_id)
+        self._hash.update(array("i", [token_id]))
+
+
 class Model(ABC):
     """A function from a whole prefix of token ids to the next token's logits.
 
-    A caller always passes the whole prefix. Logits already computed are remembered
-    by prefix, within `memory_bytes`, so that asking again with other sampling
+    A caller always passes the whole prefix. Computed logits are remembered by prefix,
+    within `memory_bytes` (keys included), so asking again with other sampling
     parameters runs no forward pass. Models are in eval mode, need no gradients and
     leave global random state alone.
 
@@ -142,7 +165,7 @@ class Model(ABC):
     Attributes:
         card: what is known about the checkpoint.
         tokenizer: text to ids and back, or None where only ids can be used.
-        forward_passes: how many times the network has run, for whoever counts.
+        forward_passes: how many times the network has run.
     """
 
     def __init__(
@@ -156,13 +179,14 @@ class Model(ABC):
         self.tokenizer = tokenizer
         self.forward_passes = 0
         self._memory_bytes = memory_bytes
-        self._remembered: OrderedDict[tuple[int, ...], Tensor] = OrderedDict()
+        self._remembered: OrderedDict[bytes, Tensor] = OrderedDict()
 
-    def logits(self, input_ids: Sequence[int]) -> Tensor:
+    def logits(self, input_ids: Sequence[int] | Prefix) -> Tensor:
         """Return the next token's logits after `input_ids`.
 
         Args:
-            input_ids: the whole prefix, at least one id, each in [0, V).
+            input_ids: the whole prefix, at least one id, each in [0, V); or what
+                `prefix` returned, which is not checked again.
 
         Returns:
             Float tensor, shape (V,), in the checkpoint's own dtype; a copy.
@@ -170,34 +194,38 @@ class Model(ABC):
         Raises:
             PromptError: no ids, or an id outside the vocabulary.
         """
-        ids = self.check_ids(input_ids)
-        if ids in self._remembered:
-            self._remembered.move_to_end(ids)
+        prefix = self.prefix(input_ids)
+        key = prefix.key
+        if key in self._remembered:
+            self._remembered.move_to_end(key)
         else:
             with torch.inference_mode():
-                computed = self._forward(ids)
+                computed = self._forward(tuple(prefix.ids))
             self.forward_passes += 1
-            self._remember(ids, computed)
+            self._remember(key, computed)
         with one_thread():
-            return self._remembered[ids].clone()
+            return self._remembered[key].clone()
 
-    def logits_batch(self, rows: Sequence[Sequence[int]]) -> Tensor:
+    def logits_batch(self, rows: Sequence[Sequence[int] | Prefix]) -> Tensor:
         """Return logits, shape (B, V), for B prefixes; each row as if alone.
 
         A format that can runs the new rows together in one pass; they are
         remembered, so `logits` of any of them afterwards runs none.
         """
-        checked = [self.check_ids(row) for row in rows]
-        found = {ids: self._remembered.get(ids) for ids in checked}
-        missing = [ids for ids, logits in found.items() if logits is None]
-        together = self._forward_together(missing) if len(missing) > 1 else None
-        for ids, logits in zip(missing, together or (), strict=False):
-            found[ids] = logits
-            self._remember(ids, logits)
-        alone = (
-            self.logits(ids) if found[ids] is None else found[ids] for ids in checked
-        )
-        return torch.stack(list(alone))  # (B, V)
+        prefixes = [self.prefix(row) for row in rows]
+        found = {prefix.key: self._remembered.get(prefix.key) for prefix in prefixes}
+        missing = {p.key: tuple(p.ids) for p in prefixes if found[p.key] is None}
+        if len(missing) > 1:
+            together = self._forward_together([*missing.values()])
+            for key, logits in zip(missing, together or (), strict=False):
+                found[key] = logits
+                self._remember(key, logits)
+        known = (found[prefix.key] for prefix in prefixes)
+        logits_of_rows = [
+            self.logits(prefix) if logits is None else logits
+            for prefix, logits in zip(prefixes, known, strict=True)
+        ]
+        return torch.stack(logits_of_rows)  # (B, V)
 
     @abstractmethod
     def _forward(self, ids: tuple[int, ...]) -> Tensor:
@@ -241,10 +269,12 @@ class Model(ABC):
         """
         if isinstance(prompt, str):
             ids = self._text_ids(prompt)
-        elif prompt and isinstance(prompt[0], Mapping):
-            ids = self.chat_ids(prompt)
+        elif not len(prompt):
+            ids = []
+        elif isinstance(prompt[0], Mapping):
+            ids = self.chat_ids(cast("Sequence[Message]", prompt))
         else:
-            ids = list(self.check_ids(prompt)) if len(prompt) else []
+            ids = list(self.check_ids(cast("Sequence[int]", prompt)))
         if not ids and self.card.bos_token_id is not None:
             ids = [self.card.bos_token_id]
         if not ids:
@@ -279,16 +309,40 @@ class Model(ABC):
         """Every token made visible, by id."""
         return tuple(map(self.token_text, range(self.card.vocab_size)))
 
+    def decoder(self) -> IncrementalDecoder:
+        """Return a new decoder of streamed ids; without a tokenizer all text is ""."""
+        if self.tokenizer is None:
+            return IncrementalDecoder(lambda ids: "")
+        return IncrementalDecoder(self.tokenizer.decode, self._stray_byte)
+
+    @cached_property
+    def _stray_byte(self) -> int | None:
+        """A token of one byte >= 0x80, in a vocabulary that has one."""
+        if self.tokenizer is None:
+            return None
+        tokens = map(self.tokenizer.token_bytes, range(self.card.vocab_size))
+        strays = (n for n, b in enumerate(tokens) if len(b) == 1 and b >= b"\x80")
+        return next(strays, None)
+
+    def prefix(self, input_ids: Sequence[int] | Prefix) -> Prefix:
+        """Return checked ids that can grow; a loop passes them to `logits` each step.
+
+        Raises:
+            PromptError: as in `logits`.
+        """
+        if isinstance(input_ids, Prefix):
+            return input_ids
+        return Prefix(self.check_ids(input_ids))
+
     def check_ids(self, input_ids: Sequence[int]) -> tuple[int, ...]:
         """Return ids as a tuple of ints, or raise `PromptError` naming the bad one."""
-        vocab_size, ids = self.card.vocab_size, tuple(input_ids)
+        ids = tuple(input_ids)
         if not ids:
             raise PromptError("token ids must not be empty; give at least one")
-        if all(
-            type(token_id) is int and 0 <= token_id < vocab_size for token_id in ids
-        ):
+        are_ints = set(map(type, ids)) == {int}
+        if are_ints and 0 <= min(ids) and max(ids) < self.card.vocab_size:
             return ids
-        return tuple(map(self._check_id, ids, range(len(ids))))
+        return tuple(map(self._check_id, ids, count()))
 
     def _check_id(self, token_id: int, position: int) -> int:
         if isinstance(token_id, bool) or not isinstance(token_id, Integral):
@@ -302,10 +356,10 @@ class Model(ABC):
             )
         return int(token_id)
 
-    def _remember(self, ids: tuple[int, ...], logits: Tensor) -> None:
-        self._remembered[ids] = logits
-        room = max(1, self._memory_bytes // max(1, logits.nbytes))
-        while len(self._remembered) > room:
+    def _remember(self, key: bytes, logits: Tensor) -> None:
+        self._remembered[key] = logits
+        room = self._memory_bytes // (logits.nbytes + sys.getsizeof(key))
+        while len(self._remembered) > max(1, room):
             self._remembered.popitem(last=False)
 
 
@@ -360,11 +414,3 @@ class CachedModel(Model):
             raise
         self._path = ids
         return logits
-
-
-def common_prefix(a: Sequence[int], b: Sequence[int]) -> int:
-    """Return how many ids two rows share from their beginning."""
-    length = min(len(a), len(b))
-    if a[:length] == b[:length]:
-        return length
-    return next(n for n in range(length) if a[n] != b[n])

@@ -1,4 +1,4 @@
-"""Look a token up by what it says."""
+"""Search the vocabulary for tokens by their text."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from .base import Model
 def search_tokens(
     model: Model, query: str, logits: Tensor | None = None, n: int = 30
 ) -> list[int]:
-    """Return the tokens that contain some text, the likeliest first.
+    """Return the tokens that contain some text, the most likely first.
 
-    Those that are the text and nothing else, but for a space before it, come before
-    all others. Upper and lower case count as the same.
+    Tokens that are exactly the text, with or without a space before it, come before
+    all others. Upper and lower case are equal.
 
     Args:
-        model: whose vocabulary it is.
+        model: the model whose vocabulary is searched.
         query: the text; white space in it may be typed or written as its sign (``␣``).
             ``#`` and a number is the token of that id.
         logits: shape (V,); None ranks by id.
-        n: at most so many.
+        n: the most tokens to return.
 
     Example:
         >>> from sampling_lab import load
@@ -36,8 +36,7 @@ def search_tokens(
         return [token_id] if token_id < model.card.vocab_size else []
     texts = [text.casefold() for text in model.vocabulary]
     found = [at for at, text in enumerate(texts) if sought in text]
-    scores = torch.zeros(len(texts)) if logits is None else logits.float().cpu()
-    scores = scores.tolist()
+    scores = (torch.zeros(len(texts)) if logits is None else logits.float()).tolist()
     is_other = {
         at: texts[at].removeprefix("␣") != sought.removeprefix("␣") for at in found
     }

@@ -1,7 +1,7 @@
 """The ways to turn final logits and a seed into one token.
 
-Each draw owns its random numbers, so no global generator is ever touched, and
-returns a `DrawResult` that shows which number decided.
+Each draw has its own random generator, so no global one is ever touched, and returns
+a `DrawResult` with the number that decided.
 """
 
 from __future__ import annotations
@@ -21,17 +21,22 @@ from torch import Tensor
 from ..errors import LogitsError, ParameterError
 from .sorting import by_rank
 
+GIVEN = "given"
+"""The method of a token that a person chose instead of the draw."""
+
 
 @dataclass(frozen=True)
 class DrawResult:
-    """One chosen token and the luck behind it.
+    """One chosen token and the random number that decided.
 
     Attributes:
         token_id: the chosen token.
-        method: "greedy", "choices", "race" or "keyed"; "given" if nothing was drawn
-            because a person chose.
-        uniform: the number in [0, 1) that fell on the axis; None for a race.
-        segment: the chosen token's part (low, high) of that axis, scaled to 0-1.
+        method: how it was drawn. "race" is the exponential race, equivalent to the
+            Gumbel-max trick; "choices" and "keyed" look a uniform number up in the
+            inverse CDF, the "wheel"; "greedy" uses no number; "given" is a token that
+            a person chose.
+        uniform: the uniform number in [0, 1); None for a race.
+        segment: the chosen token's part (low, high) of the 0-1 axis.
         exponential: the chosen token's Exp(1) number q; None unless a race.
         score: its p / q, the highest of all; None unless a race.
     """
@@ -46,7 +51,7 @@ class DrawResult:
 
     @property
     def has_numbers(self) -> bool:
-        """Whether the step's random numbers can be had again from this alone."""
+        """Whether the step's random numbers can be computed again from this alone."""
         return self.uniform is not None or self._state is not None
 
     def exponentials(self, probs: Tensor) -> Tensor:
@@ -65,19 +70,16 @@ class DrawResult:
         return _exponentials(probs.cpu(), generator)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what decided, without what does not apply."""
-        numbers = {
-            "method": self.method,
-            "uniform": self.uniform,
-            "segment": list(self.segment) if self.segment else None,
-            "exponential": self.exponential,
-            "score": self.score,
-        }
-        return {key: value for key, value in numbers.items() if value is not None}
+        """Return the numbers that decided, without fields that do not apply."""
+        names = ("method", "uniform", "segment", "exponential", "score")
+        numbers = {name: getattr(self, name) for name in names}
+        if self.segment:
+            numbers["segment"] = list(self.segment)
+        return {name: number for name, number in numbers.items() if number is not None}
 
 
 class Draw(ABC):
-    """A source of luck with a seed; each call draws the next token of a run."""
+    """A seeded sampler; each call draws the next token."""
 
     name: ClassVar[str]
 
@@ -99,15 +101,15 @@ class Draw(ABC):
 
     @abstractmethod
     def _draw(self, logits: Tensor) -> DrawResult:
-        """Choose one token id and say what decided."""
+        """Choose one token id and return the numbers that decided."""
 
     @abstractmethod
     def skip(self, count: int, logits: Tensor) -> None:
-        """Pass over the luck of `count` tokens, to go on with the luck after it.
+        """Advance the generator as if `count` tokens had been drawn.
 
         Args:
             count: how many, >= 0.
-            logits: of any step, shape (V,); only their shape and dtype count.
+            logits: of any step, shape (V,); only their shape and dtype matter.
         """
 
 
@@ -120,18 +122,18 @@ class Greedy(Draw):
         return DrawResult(int(logits.argmax()), self.name)
 
     def skip(self, count: int, logits: Tensor) -> None:
-        """Do nothing: there is no luck."""
+        """Do nothing: there are no random numbers."""
 
 
 class UniformDraw(Draw):
-    """A draw whose luck is one uniform number on a 0-1 axis cut into segments."""
+    """A draw by inverse CDF: one uniform number on a 0-1 axis cut into segments."""
 
     @abstractmethod
     def next_uniform(self) -> float:
         """Return the next step's number, in [0, 1)."""
 
     def _draw(self, logits: Tensor) -> DrawResult:
-        return inverse_cdf(self.name, self.next_uniform(), logits)
+        return uniform_result(self.name, self.next_uniform(), logits)
 
     def skip(self, count: int, logits: Tensor) -> None:
         """Pass over `count` numbers."""
@@ -166,8 +168,9 @@ class Choices(UniformDraw):
 class Keyed(UniformDraw):
     """Draw with a uniform number that is a function of (seed, step) alone.
 
-    The number is the first 53 bits of BLAKE2b over "seed/step": the same on every
-    machine, for every vocabulary and whatever was drawn before.
+    A counter-based generator (Salmon et al. 2011): the number is the first 53 bits of
+    BLAKE2b over "seed/step", the same on every machine, for every vocabulary and
+    every earlier draw.
     """
 
     name = "keyed"
@@ -186,8 +189,10 @@ class Race(Draw):
     """Draw as `torch.multinomial` with one sample does on the CPU (torch 2).
 
     Every token of the vocabulary gets an Exp(1) number q from
-    `torch.Generator().manual_seed(seed)`, and the highest p / q wins. The numbers do
-    not depend on the probabilities, so runs with one seed share their luck.
+    `torch.Generator().manual_seed(seed)`, and the highest p / q wins: the exponential
+    race = Gumbel-max trick, for -log q is a Gumbel number (Maddison et al. 2014,
+    arXiv:1411.0030). The numbers do not depend on the probabilities, so runs with one
+    seed share their noise.
     """
 
     name = "race"
@@ -201,21 +206,11 @@ class Race(Draw):
         return _exponentials(probs.cpu(), self._generator)
 
     def _draw(self, logits: Tensor) -> DrawResult:
-        probs = logits.cpu().softmax(-1)  # (V,)
         state = self._generator.get_state()
-        q = self.exponentials(probs)
-        scores = probs / q
-        winner = int(scores.numpy().argmax())  # the first of equals, as torch has
-        return DrawResult(
-            winner,
-            self.name,
-            exponential=q[winner].item(),
-            score=scores[winner].item(),
-            _state=state,
-        )
+        return race_result(logits, self.exponentials(logits), state)
 
     def skip(self, count: int, logits: Tensor) -> None:
-        """Pass over `count` races of as many tokens as there are logits."""
+        """Pass over `count` races of V tokens."""
         for _ in range(count):
             self.exponentials(logits)
 
@@ -225,10 +220,10 @@ DRAWS: dict[str, type[Draw]] = {draw.name: draw for draw in (Choices, Race, Keye
 
 
 def coin(seed: int, step: int) -> float:
-    """Return the coin of XTC, in [0, 1): a function of (seed, step) alone.
+    """Return the uniform number of XTC, in [0, 1): a function of (seed, step) alone.
 
-    It is hashed as in `Keyed`, from "seed/step/xtc", so that it takes nothing from
-    the numbers of a draw: with XTC on or off, a seed has the same luck.
+    It is hashed as in `Keyed`, from "seed/step/xtc", and takes no number from a draw:
+    with XTC on or off, a seed draws with the same noise.
     """
     return _hashed(f"{seed}/{step}/xtc")
 
@@ -239,10 +234,10 @@ def _hashed(key: str) -> float:
 
 
 def _exponentials(probs: Tensor, generator: torch.Generator) -> Tensor:
-    """Return what `exponential_` gives, shape (V,), in a third of its time.
+    """Return the numbers of `exponential_`, shape (V,), in a third of its time.
 
-    torch makes each float32 number as -log1p(-u) of a float64 uniform u, one by one;
-    over all at once that has the same bits. Where it has not, torch is asked itself.
+    torch computes each float32 number as -log1p(-u) of a float64 uniform u, one by
+    one; vectorised, this gives the same bits. If it does not, torch itself is used.
     """
     if probs.dtype == torch.float32 and _uniforms_make_exponentials():
         return _logarithms(len(probs), generator)
@@ -256,7 +251,7 @@ def _logarithms(count: int, generator: torch.Generator) -> Tensor:
 
 @cache
 def _uniforms_make_exponentials() -> bool:
-    """Tell whether this build of torch makes exponentials of uniforms as we do."""
+    """Return whether this build of torch makes exponentials of uniforms as we do."""
     ours, torchs = (torch.Generator(device="cpu").manual_seed(1) for _ in range(2))
     expected = torch.empty(256).exponential_(1, generator=torchs)
     same = torch.equal(_logarithms(256, ours), expected)
@@ -264,10 +259,10 @@ def _uniforms_make_exponentials() -> bool:
 
 
 def segments(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the wheel of final logits (V,): kept ids and where their segments end.
+    """Return the "wheel" of final logits (V,): kept ids and the CDF of their weights.
 
-    Ids are in rank order, equal ones by id; ends are float64 sums of the weights
-    exp(logit - highest), so the last end is the whole circumference.
+    Ids are in rank order, equal ones by id. The CDF is not normalised: float64 sums of
+    the weights exp(logit - highest), so the last one is the total.
     """
     logits = logits.cpu()
     candidates = by_rank(logits)
@@ -284,18 +279,55 @@ _FEW = 4096
 """Up to here weights are Python's exp; its last bit may differ from NumPy's."""
 
 
-GIVEN = "given"
-"""The method of a token that a person chose instead of the draw."""
+def inverse_cdf(
+    logits: Tensor, uniforms: Tensor | float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the tokens that uniform numbers choose: the segments they fall on.
 
+    Args:
+        logits: final logits, shape (V,).
+        uniforms: numbers in [0, 1), any shape.
 
-def inverse_cdf(method: str, uniform: float, logits: Tensor) -> DrawResult:
-    """Return what a uniform number chooses: the segment on which it falls."""
+    Returns:
+        Token ids, and the low and high ends of their segments of the 0-1 axis, each of
+        the shape of `uniforms`.
+    """
     candidates, ends = segments(logits)
-    total = ends[-1].item()
-    at = int(torch.searchsorted(ends, uniform * total, right=True))
-    at = min(at, len(candidates) - 1)
-    high = ends[at].item()
-    low = ends[at - 1].item() if at else 0.0
+    uniforms, total = torch.as_tensor(uniforms, dtype=torch.float64), ends[-1]
+    at = torch.searchsorted(ends, uniforms * total, right=True)
+    at = at.clamp(max=len(candidates) - 1)
+    lows = torch.where(at > 0, ends[at - 1], 0.0)
+    return candidates[at], lows / total, ends[at] / total
+
+
+def uniform_result(method: str, uniform: float, logits: Tensor) -> DrawResult:
+    """Return the result of a draw by inverse CDF from final logits, shape (V,)."""
+    token_id, *segment = inverse_cdf(logits, uniform)
+    low, high = (end.item() for end in segment)
+    return DrawResult(int(token_id), method, uniform, segment=(low, high))
+
+
+def race_scores(probs: Tensor, exponentials: Tensor) -> Tensor:
+    """Return p / q for every token, shape (V,); the first of the highest wins."""
+    return probs.cpu() / exponentials
+
+
+def race_result(
+    logits: Tensor, exponentials: Tensor, state: Tensor | None = None
+) -> DrawResult:
+    """Return the result of a race over final logits.
+
+    Args:
+        logits: final logits, shape (V,).
+        exponentials: every token's q, shape (V,).
+        state: of the generator before it made them.
+    """
+    scores = race_scores(logits.cpu().softmax(-1), exponentials)
+    winner = int(scores.numpy().argmax())  # the first of equals, as in torch
     return DrawResult(
-        int(candidates[at]), method, uniform, segment=(low / total, high / total)
+        winner,
+        Race.name,
+        exponential=exponentials[winner].item(),
+        score=scores[winner].item(),
+        _state=state,
     )

@@ -43,7 +43,6 @@ from sampling_lab.plots.drawing.style import CHOSEN, FINAL, GRID, INK, PAPER
 from sampling_lab.plots.drawing.text_labels import TextLabels, text_width
 from sampling_lab.plots.steps import GIVEN
 from sampling_lab.sampling.dialects import DIALECTS
-from sampling_lab.sampling.draws import inverse_cdf
 from sampling_lab.sampling.parameters import ADJUSTMENTS, stage_order
 from tests.fakes import TableModel
 
@@ -224,7 +223,7 @@ def test_the_table_of_a_wheel_holds_its_slices():
     view = toy_view(WHEEL)
     picture = Pictures().draw("Draw", view)
     logits = view.ledger.final.logits
-    drawn = inverse_cdf("choices", view.luck.uniform, logits)
+    drawn = view.luck.draw(logits)
     parts = wheel_slices(logits, 12)
     assert [(r["token_id"], r["from"], r["to"]) for r in picture.table] == [
         tuple(part) for part in parts

@@ -13,15 +13,9 @@ from hypothesis import strategies as st
 from sampling_lab import SamplingParams, generate, stream
 from sampling_lab.errors import ParameterError, PromptError, SamplingLabError
 from sampling_lab.generation.branches import Tree
-from tests.fakes import TableModel
+from tests.fakes import TableModel, letters
 
-LETTERS = [bytes([97 + i]) for i in range(26)]
 PARAMS = SamplingParams(temperature=0.9, seed=3, presence_penalty=0.2)
-
-
-def letters() -> TableModel:
-    table = torch.randn(26, 26, generator=torch.Generator().manual_seed(1)) * 2
-    return TableModel(table, LETTERS)
 
 
 def grown(model: TableModel) -> Tree:
@@ -292,9 +286,15 @@ HOSTILE = [
     (put(*FIRST, "steps", 3, "extra", 7), "must have the fields"),
     (put(*FIRST, "steps", 3, "_ledger", "os.system"), "must have the fields"),
     (put(*FIRST, "steps", 3, "drawn", "race"), "must have the fields"),
-    (put(*FIRST, "steps", 3, "drawn", {"method": 7}), "method of a saved drawn"),
+    (
+        put(*FIRST, "steps", 3, "drawn", {"method": 7}),
+        "method of a saved draw must be str",
+    ),
     (put(*FIRST, "steps", 3, "drawn", "_state", 1), "must have the fields"),
-    (put(*FIRST, "steps", 3, "drawn", "uniform", "x"), "uniform of a saved drawn"),
+    (
+        put(*FIRST, "steps", 3, "drawn", "uniform", "x"),
+        "uniform of a saved draw must be",
+    ),
     (put(*FIRST, "steps", 3, "rank", True), "rank of a saved step must be int"),
     (put(*FIRST, "steps", 3, "raw_prob", "0.5"), "raw_prob of a saved step must be"),
     (put(*FIRST, "steps", 3, "entropy", float("inf")), "must have the fields"),

@@ -91,17 +91,19 @@ def test_a_batch_is_remembered(llama):
 def test_an_interrupted_batch_leaves_no_half_written_cache(llama, monkeypatch):
     llama.reset()
     llama.logits_batch([[1, 2, 3], [1, 2, 4]])
+    forward = llama.network.forward
+
+    def interrupted(**inputs):
+        forward(**inputs)  # its caches are written
+        raise KeyboardInterrupt
+
     with monkeypatch.context() as patch:
-        patch.setattr(llama._batch, "_run", interrupted)
+        patch.setattr(llama.network, "forward", interrupted)
         with pytest.raises(KeyboardInterrupt):
             llama.logits_batch([[1, 2, 3, 5], [1, 2, 4, 5]])
     batch = llama.logits_batch([[1, 2, 3, 5], [1, 2, 4, 5]])
     llama.reset()
     torch.testing.assert_close(batch[1], llama.logits([1, 2, 4, 5]), atol=1e-5, rtol=0)
-
-
-def interrupted(input_ids, cache):
-    raise KeyboardInterrupt
 
 
 def table_model():

@@ -3,11 +3,13 @@
 import json
 import math
 import random
+import tracemalloc
 
+import numpy as np
 import pytest
 import torch
 
-from sampling_lab import Generation, SamplingParams, fork, generate, stream
+from sampling_lab import Generation, SamplingParams, fork, generate, replay, stream
 from sampling_lab.counterfactuals import noise_of_step
 from sampling_lab.errors import (
     LogitsError,
@@ -15,16 +17,14 @@ from sampling_lab.errors import (
     PromptError,
     SamplingLabError,
 )
-from tests.fakes import TableModel, walk
+from tests.fakes import LETTERS, TableModel, letters, walk
 
 GREEDY = SamplingParams(temperature=0)
-LETTERS = [bytes([97 + i]) for i in range(26)]
 
 
-@pytest.fixture
-def letters():
-    table = torch.randn(26, 26, generator=torch.Generator().manual_seed(1)) * 2
-    return TableModel(table, LETTERS)
+@pytest.fixture(name="letters")
+def letters_():
+    return letters()
 
 
 def test_streamed_equals_generated(letters):
@@ -47,6 +47,34 @@ def test_a_step_says_what_the_ledger_says(letters):
         assert step.rank == ledger.rank(step.token_id) <= 5
         assert step.kept_count == ledger.kept_count == 5
         assert step.entropy == pytest.approx(math.log2(ledger.effective_count))
+
+
+def memory_and_decoded(count):
+    """Return the bytes that a run keeps, and how many ids its text was decoded from."""
+    decoded = 0
+    model = walk(
+        [b"<", b"warm ", b"sun ", b"\xf0", b"\x9f\x8c\x8a"], [0, 1, 2, 3, 4, 1]
+    )
+    decode = model.tokenizer.decode
+
+    def counting(ids):
+        nonlocal decoded
+        decoded += len(ids)
+        return decode(ids)
+
+    model.tokenizer.decode = counting
+    tracemalloc.start()
+    result = generate(model, [0], SamplingParams(seed=1), max_new_tokens=count)
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(result.steps) == count
+    return kept, decoded
+
+
+def test_memory_and_work_grow_with_the_text_and_not_with_its_square():
+    short, long = memory_and_decoded(400), memory_and_decoded(1600)
+    for few, many in zip(short, long, strict=True):
+        assert 3.5 * few < many < 4.5 * few
 
 
 def test_tokens_equal_a_loop_by_hand(letters):
@@ -146,10 +174,11 @@ def test_an_answer_can_be_empty():
     assert generate(model, [0], GREEDY).text == ""
 
 
-@pytest.mark.parametrize("bad", [0, -1, True, 2.0, "3"])
+@pytest.mark.parametrize("bad", [0, -1, True, 2.0, "3", math.nan, [1]])
 def test_max_new_tokens_has_one_rule(letters, bad):
     with pytest.raises(ParameterError, match="max_new_tokens must be an integer >= 1"):
         stream(letters, "a", max_new_tokens=bad)
+    assert len(generate(letters, "a", max_new_tokens=np.int64(3)).steps) == 3
 
 
 @pytest.mark.parametrize(
@@ -262,8 +291,9 @@ def test_json_round_trip_is_strict(letters):
 @pytest.mark.parametrize("dialect", ["transformers", "xslm", "scratch_llm"])
 def test_replay_gives_the_same_tokens(letters, dialect):
     params = SamplingParams(temperature=0.9, seed=4, dialect=dialect)
-    replay = generate(letters, "hi", params, max_new_tokens=12).replay(letters)
-    assert (replay.same, replay.why) == (True, "the same 12 tokens")
+    first = generate(letters, "hi", params, max_new_tokens=12)
+    again = replay(first, letters)
+    assert (again.same, again.why) == (True, "the same 12 tokens")
 
 
 def test_replay_names_the_first_difference(letters):
@@ -272,9 +302,9 @@ def test_replay_names_the_first_difference(letters):
     other.table[result.token_ids[1]] = torch.linspace(0, 9, 26).flip(0)
     if result.token_ids[2] == 0:
         other.table[result.token_ids[1]] = torch.linspace(0, 9, 26)
-    replay = result.replay(other)
-    assert (replay.same, replay.first_difference) == (False, 2)
-    assert replay.why.startswith("step 2 drew ")
+    again = replay(result, other)
+    assert (again.same, again.first_difference) == (False, 2)
+    assert again.why.startswith("step 2 drew ")
 
 
 def test_hostile_tokens_stay_text_in_html():
@@ -348,6 +378,14 @@ def test_after_a_fork_only_the_choice_differs(letters, params):
             assert step.token_id == luck.choose(ledger.final.logits)
 
 
+@pytest.mark.parametrize("params", FORKED, ids=SamplingParams.describe)
+def test_a_step_recalls_its_ledger_when_the_text_has_gone_on(letters, params):
+    for step in generate(letters, "abcab", params, max_new_tokens=15).steps:
+        ledger = step.ledger()
+        assert step.final_prob == ledger.final_probs[step.token_id].item()
+        assert step.kept_count == ledger.kept_count
+
+
 def test_a_fork_asks_the_model_only_for_what_is_new(letters):
     parent = generate(letters, "ab", SamplingParams(seed=1), max_new_tokens=20)
     letters.forward_passes = 0
@@ -419,8 +457,8 @@ def test_forks_replay_and_go_through_json(letters):
         data = json.loads(json.dumps(generation.to_dict(), allow_nan=False))
         back = Generation.from_dict(data)
         assert back == generation
-        replay = back.replay(letters)
-        assert (replay.same, replay.generation) == (True, generation)
+        again = replay(back, letters)
+        assert (again.same, again.generation) == (True, generation)
 
 
 @pytest.mark.parametrize(

@@ -7,15 +7,12 @@ import torch
 
 from sampling_lab import SamplingParams, generate, score
 from sampling_lab.errors import PromptError
-from tests.fakes import TableModel
-
-LETTERS = [bytes([97 + i]) for i in range(26)]
+from tests.fakes import TableModel, letters
 
 
-@pytest.fixture
-def letters() -> TableModel:
-    table = torch.randn(26, 26, generator=torch.Generator().manual_seed(1)) * 2
-    return TableModel(table, LETTERS)
+@pytest.fixture(name="letters")
+def letters_() -> TableModel:
+    return letters()
 
 
 def test_scores_are_the_models_probabilities(letters):

@@ -9,9 +9,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sampling_lab.errors import ParameterError, PromptError
+from sampling_lab.errors import PromptError
 from sampling_lab.models.base import CachedModel, ModelCard
-from sampling_lab.sampling.validation import whole_number
 from tests.fakes import TableModel
 
 
@@ -110,12 +109,34 @@ def test_reset_forgets_everything():
 
 
 def test_memory_is_bounded_and_the_oldest_goes_first():
-    model = HashModel(memory_bytes=2 * 50 * 4)
+    model = HashModel(memory_bytes=600)  # for two rows of 200 bytes with their keys
     for row in ([1], [1, 2], [1, 2, 3], [1, 2]):
         model.logits(row)
     assert model.computed == [1, 1, 1]
     model.logits([1])
     assert model.computed == [1, 1, 1, 1]
+
+
+def test_a_prefix_that_grows_finds_what_its_ids_are_remembered_by():
+    model = HashModel()
+    prefix = model.prefix([1, 2])
+    for token_id in (3, 300 % 50, 4):
+        prefix.append(token_id)
+        assert torch.equal(model.logits(prefix), fresh(prefix.ids))
+        assert prefix.key == model.prefix(tuple(prefix.ids)).key
+    model.logits([1, 2, 3, 0, 4])
+    model.logits_batch([prefix, [1, 2, 3]])
+    assert model.computed == [3, 1, 1]
+    assert model.prefix(prefix) is prefix
+    with pytest.raises(PromptError, match=r"got 50 at position 1"):
+        model.prefix([0, 50])
+
+
+def test_the_keys_of_remembered_logits_count_as_memory():
+    long, model = [7] * 30, HashModel(memory_bytes=2 * 50 * 4)  # no room for two keys
+    for row in (long, [7], long):
+        model.logits(row)
+    assert model.forward_passes == 3
 
 
 def test_logits_are_a_copy():
@@ -140,16 +161,6 @@ def test_numpy_ids_become_ints():
 def test_bad_ids(ids):
     with pytest.raises(PromptError, match="token ids must"):
         TableModel(torch.eye(3)).logits(ids)
-
-
-@pytest.mark.parametrize("bad", [0, -1, True, 2.0, "2", None, float("nan")])
-def test_whole_number_refuses(bad):
-    with pytest.raises(ParameterError, match="size must be an integer >= 1, got"):
-        whole_number("size", bad)
-
-
-def test_whole_number_takes_numpy_integers():
-    assert whole_number("size", np.int64(3)) == 3
 
 
 def test_card_digest_is_over_the_files_in_order(tmp_path):

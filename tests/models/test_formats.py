@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 
-from sampling_lab import Generation, SamplingParams, generate, load, stream
+from sampling_lab import Generation, SamplingParams, generate, load, replay, stream
 from sampling_lab.errors import CheckpointError
 from sampling_lab.models.formats import FORMATS, detect
 from sampling_lab.models.torch_file import read_torch_file
@@ -177,7 +177,7 @@ def test_a_generation_kept_as_json_is_replayed(model):
     kept = Generation.from_dict(strict_json(json.dumps(first.to_dict())))
     assert kept == first
     model.reset()
-    assert kept.replay(model).same
+    assert replay(kept, model).same
 
 
 # The command line

@@ -1,4 +1,4 @@
-"""Looking a token up by what it says."""
+"""Searching the vocabulary for tokens by their text."""
 
 from __future__ import annotations
 

@@ -10,7 +10,16 @@ import torch
 
 from sampling_lab.errors import LogitsError, ParameterError
 from sampling_lab.sampling import draws
-from sampling_lab.sampling.draws import DRAWS, Choices, Greedy, Keyed, Race
+from sampling_lab.sampling.draws import (
+    DRAWS,
+    Choices,
+    Greedy,
+    Keyed,
+    Race,
+    inverse_cdf,
+    race_result,
+    race_scores,
+)
 
 ABC = torch.tensor([5.0, 3.0, 2.0], dtype=torch.float64).log()
 INF = float("inf")
@@ -115,7 +124,7 @@ def test_a_race_shows_its_numbers_again():
         Choices(1)(ABC).exponentials(probs)
 
 
-def test_races_of_one_seed_share_their_luck():
+def test_races_of_one_seed_share_their_numbers():
     logits = torch.randn(50, generator=torch.Generator().manual_seed(2))
     qs = []
     for changed in (logits, logits / 0.3, logits.masked_fill(logits < 0, -INF)):
@@ -194,7 +203,7 @@ def test_the_same_seed_draws_the_same_and_another_does_not(method):
 
 @pytest.mark.parametrize("method", [*SAMPLERS, Greedy])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_skipping_leaves_the_luck_that_drawing_would(method, dtype):
+def test_skipping_leaves_the_numbers_that_drawing_would(method, dtype):
     logits = torch.randn(50, generator=torch.Generator().manual_seed(1), dtype=dtype)
     drawn, skipped = method(3), method(3)
     for count in (0, 1, 7):
@@ -249,18 +258,35 @@ def test_the_dictionary_holds_what_decided(method):
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 15, 16, 17, 1000, 49_152])
-def test_exponentials_have_the_bits_of_torch_and_use_as_much_luck(size):
+def test_exponentials_have_the_bits_of_torch_and_as_many_are_used(size):
     for seed in range(20):
-        ours, torchs = (torch.Generator().manual_seed(seed) for _ in range(2))
-        for _ in range(2):
+        race, torchs = Race(seed), torch.Generator().manual_seed(seed)
+        for _ in range(3):
             expected = torch.empty(size).exponential_(1, generator=torchs)
-            assert torch.equal(draws._exponentials(expected, ours), expected)
-        assert torch.equal(ours.get_state(), torchs.get_state())
+            assert torch.equal(race.exponentials(expected), expected)
 
 
 def test_where_torch_makes_exponentials_otherwise_it_is_asked(monkeypatch):
     monkeypatch.setattr(draws, "_uniforms_make_exponentials", lambda: False)
     monkeypatch.setattr(draws, "_logarithms", None)
-    ours, torchs = (torch.Generator().manual_seed(4) for _ in range(2))
-    expected = torch.empty(9).exponential_(1, generator=torchs)
-    assert torch.equal(draws._exponentials(expected, ours), expected)
+    expected = torch.empty(9).exponential_(
+        1, generator=torch.Generator().manual_seed(4)
+    )
+    assert torch.equal(Race(4).exponentials(expected), expected)
+
+
+def test_many_uniform_numbers_choose_what_each_chooses_alone():
+    logits = torch.tensor([0.0, 1.0, 1.0, -INF, 0.0])
+    uniforms = torch.rand(60, dtype=torch.float64, generator=torch.Generator())
+    uniforms[0], uniforms[1] = 0.0, 1 - 2**-53
+    token_ids, lows, highs = inverse_cdf(logits, uniforms)
+    assert ((lows <= uniforms) & (uniforms < highs)).all()
+    for uniform, *many in zip(uniforms, token_ids, lows, highs, strict=True):
+        assert [*inverse_cdf(logits, uniform.item())] == many
+
+
+def test_the_first_of_equals_wins_a_race():
+    q = torch.tensor([1.0, 0.5, 0.5, 0.5])
+    drawn = race_result(torch.tensor([0.0, 0.0, 0.0, 0.0]), q)
+    assert (drawn.token_id, drawn.exponential, drawn.score) == (1, 0.5, 0.5)
+    assert race_scores(torch.full((4,), 0.25), q).tolist() == [0.25, 0.5, 0.5, 0.5]

@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import given
 
-from sampling_lab import SamplingParams, generate
+from sampling_lab import SamplingParams, generate, replay
 from sampling_lab.errors import ParameterError
 from sampling_lab.sampling.draws import coin
 from sampling_lab.sampling.stage import Temperature
@@ -146,7 +146,7 @@ def test_a_generation_tosses_its_coin_at_every_step():
         luck = (s.drawn.exponentials(table[0]) for s in (step, plain))
         assert torch.equal(*luck)
     assert 5 < acted < 25
-    assert with_xtc.replay(model).same
+    assert replay(with_xtc, model).same
 
 
 @pytest.mark.parametrize(

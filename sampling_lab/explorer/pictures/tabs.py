@@ -18,7 +18,6 @@ from ...plots.steps import StepArtists, tokens_height
 from ...plots.steps_rows import StepRow
 from ...plots.temperature_map import MapArtists
 from ...plots.wheel import WheelArtists
-from ...sampling.draws import inverse_cdf
 from ...sampling.one_thread import one_thread
 from . import captions
 from .canvas import DistributionCanvas
@@ -162,7 +161,7 @@ class Pictures:
 
     def _wheel(self, view: StepView, luck: StepNoise) -> Picture:
         logits = view.ledger.final.logits
-        drawn = inverse_cdf(luck.method, luck.uniform, logits)
+        drawn = luck.draw(logits)
         slices = wheel_slices(logits, _SLICES)
         sheet = self._sheets["wheel"]
         place = Place(20, 32, self.width - 40, 130)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache
 
-from ..base import common_prefix
+from ...text import common_prefix
 
 Ids = tuple[int, ...]
 Runner = Callable[[Tensor, DynamicCache], Tensor]
