@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +23,12 @@ def run(*command: object, **options: Any) -> subprocess.CompletedProcess[str]:
 def run_cli(*argv: object, **options: Any) -> subprocess.CompletedProcess[str]:
     """Run `sampling-lab` with these arguments in its own process."""
     return run(sys.executable, "-m", "sampling_lab", *argv, **options)
+
+
+def run_make(*words: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run make as from a shell, even if make has started the tests."""
+    outside = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
+    return run("make", *words, **{"env": outside, **options})
 
 
 def run_python(code: str) -> str:

@@ -21,7 +21,7 @@ import pytest
 
 from sampling_lab.cli import app, lab
 from sampling_lab.errors import MissingPackageError, SamplingLabError
-from tests.helpers import ROOT, run
+from tests.helpers import ROOT, run_make
 
 COMMANDS = {"lab": lab, "app": app}
 
@@ -92,9 +92,7 @@ def test_a_port_that_is_in_use_is_refused_in_one_sentence(command: ModuleType) -
 
 def test_make_serves_both() -> None:
     """As `make lab` and `make app`, after the same preparations."""
-    # The tests may have been started by make, which tells a make inside it so.
-    outside = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
-    said = run("make", "--dry-run", "lab", "app", env=outside).stdout
+    said = run_make("--dry-run", "lab", "app").stdout
     assert said.endswith("bin/sampling-lab lab\n.venv/bin/sampling-lab app\n")
     assert said.count("sampling-lab fetch --optional smollm2") == 1
 
