@@ -61,6 +61,14 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     TopologicalSorter(IMPORTS).prepare()  # it raises CycleError, which names them
 
 
+def test_the_guide_for_contributors_draws_the_same_floors() -> None:
+    guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    lines = guide.split("## The eight rooms")[1].split("```")[1].splitlines()
+    drawn = [line.split() for line in lines if {*line.split()[:1]} & {*LEVEL}]
+    floors = [floor.split() for floor in FLOORS]
+    assert [line[: len(floors[at])] for at, line in enumerate(drawn)] == floors
+
+
 def test_the_top_level_contains_only_rooms() -> None:
     found = {path.name.removesuffix(".py") for path in ROOT.glob("sampling_lab/*")}
     assert found - {"__pycache__"} == {*LEVEL, "__init__", "__main__", "py.typed"}
