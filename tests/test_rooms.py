@@ -63,8 +63,9 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 
 def test_the_guide_for_contributors_draws_the_same_floors() -> None:
     guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    lines = guide.split("## The eight rooms")[1].split("```")[1].splitlines()
-    drawn = [line.split() for line in lines if {*line.split()[:1]} & {*LEVEL}]
+    diagram = guide.split("```text")[1].split("```")[0]
+    lines = [line.split() for line in diagram.splitlines()]
+    drawn = [line for line in lines if {*line[:1]} & {*LEVEL}]
     floors = [floor.split() for floor in FLOORS]
     assert [line[: len(floors[at])] for at, line in enumerate(drawn)] == floors
 
