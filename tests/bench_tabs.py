@@ -24,19 +24,19 @@ MOVES: dict[str, Callable[[int], dict[str, object]]] = {
     "min_p": lambda at: {"min_p": 0.005 * (at % 30)},
     "seed": lambda at: {"seed": 100 + at},
 }
-"""What each control is moved to, one position after the other."""
+"""The values that each control is moved to, one after another."""
 
 
 def run(model: Model, params: SamplingParams = PARAMS) -> Iterator[tuple[str, float]]:
     """Yield each tab with its median seconds per redraw, of the slowest control.
 
-    Each redraw counts all that follows a moved control but the model's own pass,
-    which is remembered: the chain over the logits, the luck, the tab's picture,
-    caption and table.
+    A redraw includes everything that follows a moved control except the model's
+    forward pass, which is cached: the chain over the logits, the random numbers, the
+    tab's picture, caption and table.
 
     Args:
         model: any model.
-        params: where the controls stand at first.
+        params: initial values of the controls.
     """
     made = generate(model, PROMPT, params, max_new_tokens=24)
     for tab in TABS:

@@ -144,7 +144,7 @@ class NoRedirection(urllib.request.HTTPRedirectHandler):
 
 @contextmanager
 def serving(command: str, notebook: str, clone: Path) -> Iterator[subprocess.Popen]:
-    """Run a command over a notebook in a clone of its own, until the block ends."""
+    """Serve a notebook from its own clone with a command, until the block ends."""
     cell = {"cell_type": "code", "id": "a", "metadata": {}, "outputs": []}
     cells = [{**cell, "execution_count": None, "source": "# secret source\n6 * 7"}]
     metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
