@@ -6,10 +6,10 @@ SHELL := bash
 .DELETE_ON_ERROR:
 .PHONY: help setup fetch lab app test lint bench screenshots clean
 
-# Python 3.11 where there is one; set PYTHON to choose another.
+# Python 3.11 if it is installed; set PYTHON to choose another.
 PYTHON ?= $(firstword $(foreach python,python3.11 python3,\
     $(shell $(python) -c '' 2>/dev/null && echo $(python))))
-# Threads that wait should sleep: a spinning one takes the core that a browser or a
+# Waiting threads should sleep: a spinning thread takes the core that a browser or a
 # second process needs, and every token then takes several times as long.
 export OMP_WAIT_POLICY ?= PASSIVE
 
@@ -28,11 +28,11 @@ export NEED_PYTHON
 help:
 	@echo 'make lab     set up, fetch the default model, open the explorer in JupyterLab'
 	@echo 'make app     the same, but serve the explorer alone, as a page without code'
-	@echo 'make test    set up the same way; run the linter, all tests and all notebooks'
+	@echo 'make test    set up the same way; check the code, run all tests and notebooks'
+	@echo 'make lint    check style, format and types'
 	@echo 'make bench   print the speed figures'
-	@echo 'make screenshots  take the pictures in notebooks/images anew'
-	@echo 'make lint    check style and format'
-	@echo 'make clean   remove what make has set up; fetched models stay'
+	@echo 'make screenshots  take the pictures in notebooks/images again'
+	@echo 'make clean   remove everything that make has set up, but not fetched models'
 
 lab: setup fetch
 	@$(BIN)/sampling-lab lab
@@ -41,14 +41,15 @@ app: setup fetch
 	@$(BIN)/sampling-lab app
 
 test: setup fetch lint
-	@$(BIN)/pytest
+	@$(BIN)/pytest --durations=10 --cov
 	@$(BIN)/pytest --nbval --nbval-current-env --nbval-cell-timeout=120 notebooks
 
 lint: setup
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
 
-# The pictures in the notebooks and the README, taken anew in a real browser.
+# Pictures for the notebooks and the README, taken in a real browser.
 screenshots: setup fetch
 	@SAMPLING_LAB_SCREENSHOTS=notebooks/images $(BIN)/pytest tests/*/test_*browser.py
 
@@ -67,9 +68,9 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(BIN)/python tools/install.py
 	@touch $@
 
-# A model that cannot be fetched is a warning: the bundled checkpoints serve.
+# Without network access there is only a warning: the bundled checkpoints are used.
 fetch: setup
 	@$(BIN)/sampling-lab fetch --optional smollm2 r50k_base >/dev/null
 
 clean:
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist

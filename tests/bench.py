@@ -1,7 +1,7 @@
 """Speed, as ratios within one run: `make bench`.
 
-Each pair is timed in turns (ours, theirs, ours, …) and the medians are compared, so
-that a machine whose speed drifts still gives a fair ratio.
+Each pair is timed alternately (ours, theirs, ours, …) and the medians are compared, so
+that the ratio is fair even if the machine's speed drifts.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def seconds(action: Callable[[], object]) -> float:
 def pair(
     ours: Callable[[], object], theirs: Callable[[], object], rounds: int = 5
 ) -> tuple[float, float]:
-    """Return the median seconds of two actions, run in turns after one warm-up."""
+    """Return the median seconds of two actions, run alternately after one warm-up."""
     ours(), theirs()
     times = [(seconds(ours), seconds(theirs)) for _ in range(rounds)]
     first, second = zip(*times, strict=True)
@@ -131,7 +131,7 @@ def bench_gguf() -> None:
 
 
 def bench_xslm() -> None:
-    """Time XSLM against the straight pure-Python loop of the tests."""
+    """Time XSLM against the pure-Python loop of the tests."""
     model, reference = load(XSLM), Reference(XSLM)
     ids = model.prompt_ids("Q: is the sun warm?\nA: ")
     params = SamplingParams(temperature=0.8, top_k=5, seed=3)
@@ -154,7 +154,7 @@ def bench_xslm() -> None:
 
 
 def bench_steps() -> None:
-    """Time what a step adds to a forward pass, beside the library's processors."""
+    """Time what a step adds to a forward pass, next to the library's processors."""
     for name, ours, theirs, goal in bench_chain.run():
         figure = f"{ours * 1e3:.2f} ms, library {theirs * 1e3:.2f} ms"
         show(name, figure, f"<= {goal * 1e3:g} ms")

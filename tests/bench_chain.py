@@ -1,17 +1,17 @@
-"""What a step costs beside the forward pass, and what the library's own costs.
+"""The time of a step without its forward pass, compared with the library's.
 
-Ours is all that a recorded step does: the chain with its ledger, the draw, and the
-numbers that stay (probabilities, rank, entropy, kept count). Theirs is the library's
+Ours is everything that a recorded step does: the chain with its ledger, the draw, and
+the recorded numbers (probabilities, rank, entropy, kept count). Theirs is the library's
 processors, a softmax and `torch.multinomial`, which record nothing.
 
-Times are of the processor on one thread, so that a busy machine gives the same ones.
+Times are CPU times of one thread, so that they are the same on a busy machine.
 """
 
 from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
@@ -20,7 +20,7 @@ from transformers.generation import logits_process as library
 from sampling_lab import SamplingParams
 
 SIZES = {49_152: 2.5e-3, 163_840: 8e-3}
-"""Vocabularies, with what a step may cost there in seconds."""
+"""Vocabulary size to the most seconds that a step may take."""
 
 SETTINGS = {
     "nothing": {},
@@ -65,7 +65,7 @@ def _run(rounds: int) -> list[tuple[str, float, float, float]]:
 
 
 def medians(size: int, settings: dict[str, float], rounds: int) -> tuple[float, float]:
-    """Return the median seconds of both, timed in turns on the same rows."""
+    """Return the median seconds of both, timed alternately on the same rows."""
     generator = torch.Generator().manual_seed(size)
     rows = [torch.randn(size, generator=generator) * 3 for _ in range(4)]
     actions = ours(settings, rows), theirs(settings, rows)
@@ -80,7 +80,7 @@ def medians(size: int, settings: dict[str, float], rounds: int) -> tuple[float, 
 
 
 def ours(settings: dict[str, float], rows: list[Tensor]) -> Iterator[object]:
-    """Yield what a recorded step holds, for one row after the other."""
+    """Yield the numbers of a recorded step, row after row."""
     params = SamplingParams(**settings, seed=1)
     chain, draw = params.chain(), params.draw()
     while True:
@@ -97,7 +97,7 @@ def ours(settings: dict[str, float], rows: list[Tensor]) -> Iterator[object]:
 
 
 def theirs(settings: dict[str, float], rows: list[Tensor]) -> Iterator[object]:
-    """Yield what `generate` draws, for one row after the other."""
+    """Yield the token that `generate` draws, row after row."""
     processors = [MAKERS[name](value) for name, value in settings.items()]
     generator = torch.Generator().manual_seed(1)
     while True:
@@ -107,16 +107,3 @@ def theirs(settings: dict[str, float], rows: list[Tensor]) -> Iterator[object]:
                 scores = process(None, scores)
             probs = scores.softmax(-1)
             yield int(torch.multinomial(probs, 1, generator=generator))
-
-
-def main(show: Callable[[str], object] = print) -> None:
-    """Print the table."""
-    for name, mine, library_s, goal in run():
-        show(
-            f"{name:<62} {mine * 1e3:6.2f} ms  library {library_s * 1e3:6.2f} ms  "
-            f"goal <= {goal * 1e3:.1f} ms"
-        )
-
-
-if __name__ == "__main__":
-    main()

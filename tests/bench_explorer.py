@@ -1,4 +1,4 @@
-"""What the explorer takes, measured in a kernel as a page uses it: for `make bench`."""
+"""Speed of the explorer, measured in a kernel as a page uses it: for `make bench`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def painted_after(action, step):
         if not painted.done():
             painted.set_result(time.perf_counter())
 
-    await asyncio.sleep(0.03)  # a person's hand; what waits for the loop has its turn
+    await asyncio.sleep(0.03)  # as fast as a person; pending callbacks run
     explorer.picture.observe(seen, "value")
     start = time.perf_counter()
     action(step)
@@ -91,7 +91,7 @@ print(json.dumps(resident() - before))
 
 
 def _actions(tab: str) -> str:
-    """Return what changes a tab's picture: the steps of a text stay as they were."""
+    """Return what changes a tab's picture; a slider does not change recorded steps."""
     return "select" if tab == "Steps" else "slide"
 
 
@@ -107,7 +107,7 @@ class Cells:
         self.client.wait_for_ready(timeout=SECONDS)
 
     def run(self, code: str) -> Any:
-        """Run a cell; raise where it raises."""
+        """Run a cell; an error in it is raised here."""
         printed: list[str] = []
 
         def hear(message: dict[str, Any]) -> None:

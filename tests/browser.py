@@ -12,6 +12,7 @@ import os
 import re
 import secrets
 import shutil
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -22,7 +23,6 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from sampling_lab.cli.lab import free_port
 from tests.helpers import ROOT
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -98,7 +98,8 @@ def serve_notebooks(module: str, home: Path, where: str) -> Iterator[str]:
     settings.mkdir(parents=True)
     quiet = '{"fetchNews": "false", "checkForUpdates": false}'
     (settings / "notification.jupyterlab-settings").write_text(quiet)
-    port, token = free_port(), secrets.token_hex(16)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port, token = free.getsockname()[1], secrets.token_hex(16)
     command = [
         module,
         "--no-browser",

@@ -1,4 +1,4 @@
-"""What all tests share: no network, no screen, and properties that repeat."""
+"""Settings of all tests: no network, no screen, the same examples every time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["MPLBACKEND"] = "Agg"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
-# No deadline: a test never asserts a time. The same examples on every machine.
+# No deadline: no test asserts a time. The same examples on every machine.
 hypothesis.settings.register_profile("lab", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("lab")
 

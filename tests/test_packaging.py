@@ -1,4 +1,4 @@
-"""What a fresh clone rests on: pins, environments, make, and a quick import."""
+"""What a fresh clone needs: pins, environments, the wheel, make, a quick import."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import os
 import re
 import shutil
 import stat
-import subprocess
 import sys
 import tomllib
+import zipfile
 from collections.abc import Iterator
+from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -23,7 +24,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 import sampling_lab
-from tests.helpers import ROOT
+from tests.helpers import ROOT, run, run_make, run_python
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = PYPROJECT["project"]
@@ -43,7 +44,7 @@ def pin_lines() -> list[str]:
 PINS = {line.split("==")[0]: line.split("==")[1] for line in pin_lines()}
 
 
-def test_pins_are_exact_sorted_and_name_no_place() -> None:
+def test_pins_are_exact_and_sorted_and_name_no_address() -> None:
     for line in pin_lines():
         assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*==[0-9][0-9a-z.]*", line), line
     assert pin_lines() == sorted(set(pin_lines()))
@@ -57,7 +58,7 @@ def test_a_range_is_bounded_and_holds_its_pin(requirement: Requirement) -> None:
 
 
 def closure() -> Iterator[tuple[str, Requirement]]:
-    """Yield (who asks, what) for all that is needed, however far down."""
+    """Yield (package, requirement) for all direct and indirect requirements."""
     todo = [("sampling-lab", requirement) for requirement in requirements()]
     seen: set[str] = set()
     while todo:
@@ -78,11 +79,11 @@ def applies(requirement: Requirement, extras: set[str]) -> bool:
     return marker is None or any(marker.evaluate({"extra": name}) for name in extras)
 
 
-def test_every_package_that_is_needed_has_a_pin_that_all_accept() -> None:
+def test_every_required_package_has_a_pin_that_all_accept() -> None:
     wrong = []
     for asker, requirement in closure():
         pin = PINS.get(canonicalize_name(requirement.name))
-        # A package that pins another itself (torch its CUDA libraries) needs no help.
+        # Some packages pin others themselves, such as torch its CUDA libraries.
         is_pinned_there = any(part.operator == "==" for part in requirement.specifier)
         accepted = pin is not None and requirement.specifier.contains(pin, True)
         if not accepted and not (pin is None and is_pinned_there):
@@ -108,17 +109,37 @@ def test_the_conda_environment_installs_the_same_pins() -> None:
     assert '"--constraint", "constraints.txt", "--editable", ".[lab,test]"' in installer
 
 
-def test_the_licence_is_whole() -> None:
+def test_the_licence_is_complete() -> None:
     licence = (ROOT / "LICENSE").read_text(encoding="utf-8")
     assert PROJECT["license"] == "Apache-2.0"
     assert "Version 2.0, January 2004" in licence
     assert "END OF TERMS AND CONDITIONS" in licence
 
 
-def test_the_changelog_knows_this_version() -> None:
+def test_the_changelog_has_this_version() -> None:
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     assert f"## {sampling_lab.__version__}\n" in changelog
     assert Version(sampling_lab.__version__)
+
+
+def test_the_wheel_contains_every_file_of_the_package(tmp_path: Path) -> None:
+    build = run(
+        sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path
+    )
+    assert build.returncode == 0, build.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    packed = {
+        name for name in zipfile.ZipFile(wheel).namelist() if "dist-info" not in name
+    }
+    files = (path for path in ROOT.glob("sampling_lab/**/*") if path.is_file())
+    names = {str(path.relative_to(ROOT)) for path in files if path.suffix != ".pyc"}
+    assert packed == names
+    assert {".css", ".j2", ".js", ".py", ".typed"} == {
+        "." + name.rpartition(".")[2] for name in packed
+    }
+
+
+# Continuous integration
 
 
 def test_continuous_integration_runs_the_command_of_the_readme() -> None:
@@ -130,15 +151,31 @@ def test_continuous_integration_runs_the_command_of_the_readme() -> None:
     assert "make test" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-# The import
+def test_the_public_workflow_runs_the_same_script_without_secrets() -> None:
+    text = (ROOT / ".github/workflows/ci.yml").read_text(encoding="utf-8")
+    assert not re.search("secrets|://", text)
+    job = yaml.safe_load(text)["jobs"]["test"]
+    *actions, script = job["steps"]
+    assert all(re.fullmatch(r"actions/[a-z-]+@v\d+", step["uses"]) for step in actions)
+    assert f">={actions[-1]['with']['python-version']}" == PROJECT["requires-python"]
+    assert script == {"run": ".ci/run"}
+    assert job["timeout-minutes"] == 90
 
 
-def run_python(code: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT
+def test_a_commit_and_the_tests_run_the_same_checks_as_make_lint() -> None:
+    text = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+    (repository,) = yaml.safe_load(text)["repos"]
+    assert [hook["entry"] for hook in repository["hooks"]] == ["make lint"]
+    commands = run_make("lint", "--dry-run", "--old-file=.venv/installed").stdout
+    assert re.findall(r"bin/(.+)", commands) == [
+        *("ruff check .", "ruff format --check .", "mypy")
+    ]
+    assert (
+        commands in run_make("test", "--dry-run", "--old-file=.venv/installed").stdout
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+
+
+# The import
 
 
 HEAVY = "{'torch', 'matplotlib', 'numpy', 'transformers', 'ipywidgets'}"
@@ -164,30 +201,26 @@ def test_generating_brings_in_no_plots_or_widgets() -> None:
 
 
 @pytest.mark.parametrize("name", sampling_lab.__all__)
-def test_every_public_name_is_there(name: str) -> None:
+def test_every_public_name_exists(name: str) -> None:
     assert getattr(sampling_lab, name) is not None
     assert name in dir(sampling_lab)
 
 
 def test_editors_see_the_names_that_are_loaded_lazily() -> None:
     source = (ROOT / "sampling_lab/__init__.py").read_text(encoding="utf-8")
-    typed = set(re.findall(r"^    from \.([\w.]+) import (\w+) as \2$", source, re.M))
-    assert typed == {(module, name) for name, module in sampling_lab._MODULES.items()}
+    typed = re.findall(r"^    from \.([\w.]+) import (\w+) as \2$", source, re.M)
+    assert {"__version__", *(name for _, name in typed)} == {*sampling_lab.__all__}
+    for module, name in typed:
+        defined = getattr(import_module(f"sampling_lab.{module}"), name)
+        assert getattr(sampling_lab, name) is defined
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Temprature'"):
         sampling_lab.Temprature  # noqa: B018
-    assert (ROOT / "sampling_lab/py.typed").is_file()
 
 
 # make
-
-
-def make(target: str, folder: Path, *variables: str) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        ["make", target, *variables], cwd=folder, capture_output=True, text=True
-    )
 
 
 @pytest.fixture
@@ -199,7 +232,7 @@ def clone(tmp_path: Path) -> Path:
 
 
 def test_make_alone_lists_its_targets() -> None:
-    said = make("help", ROOT).stdout
+    said = run_make("help").stdout
     for target in ("lab", "test", "bench", "lint", "clean"):
         assert re.search(rf"^make {target} ", said, re.M)
 
@@ -209,7 +242,7 @@ def test_an_old_python_is_refused_in_one_sentence(clone: Path) -> None:
     pretend = "import sys; sys.version_info = (3, 9, 2); exec(sys.argv[1])"
     old.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{pretend}" "$2"\n')
     old.chmod(old.stat().st_mode | stat.S_IXUSR)
-    done = make("setup", clone, f"PYTHON={old}")
+    done = run_make("setup", f"PYTHON={old}", cwd=clone)
     first, *rest = done.stderr.splitlines()
     assert first == (
         f"sampling_lab needs Python 3.11 or newer, and {old} is 3.9; install one, or "
@@ -221,7 +254,7 @@ def test_an_old_python_is_refused_in_one_sentence(clone: Path) -> None:
 
 
 def test_no_python_is_refused_in_one_sentence(clone: Path) -> None:
-    done = make("setup", clone, "PYTHON=")
+    done = run_make("setup", "PYTHON=", cwd=clone)
     assert done.returncode != 0
     assert done.stderr.startswith("sampling_lab needs Python 3.11 or newer, and there")
 
@@ -229,7 +262,7 @@ def test_no_python_is_refused_in_one_sentence(clone: Path) -> None:
 def test_a_finished_setup_is_not_done_again(clone: Path) -> None:
     (clone / ".venv").mkdir()
     (clone / ".venv/installed").touch()
-    done = make("setup", clone, "PYTHON=/nonexistent")
+    done = run_make("setup", "PYTHON=/nonexistent", cwd=clone)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -278,7 +311,7 @@ def test_a_failing_pip_is_heard(
 
 
 def linked_files() -> list[tuple[str, str]]:
-    """Return every link in a page or a notebook to a file, with where it stands."""
+    """Return (page, target) for every link in a page or a notebook to a file."""
     pages = [*ROOT.glob("*.md"), *ROOT.glob("checkpoints/**/*.md")]
     texts = [(path, path.read_text(encoding="utf-8")) for path in pages]
     for path in ROOT.glob("notebooks/*.ipynb"):
@@ -293,7 +326,7 @@ def linked_files() -> list[tuple[str, str]]:
     ]
 
 
-def test_every_link_leads_to_a_file_that_is_there() -> None:
+def test_every_link_leads_to_an_existing_file() -> None:
     links = linked_files()
     assert len(links) > 20
     missing = [

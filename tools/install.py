@@ -1,7 +1,7 @@
 """Install the pinned packages with pip, showing one line of progress.
 
-Run by `make` with the Python of the virtual environment. All of pip's own words are
-kept back, and shown only when it fails.
+Run by `make` with the Python of the virtual environment. What pip itself prints is
+shown only if it fails.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _SECONDS_BETWEEN_LINES = 10.0
 
 
 def progress(lines: Iterator[str], total: int) -> Iterator[str]:
-    """Turn pip's raw output into short messages about how far it is.
+    """Turn pip's raw output into short messages about its progress.
 
     Args:
         lines: pip's output with `--progress-bar=raw`.
-        total: how many packages are pinned, the most there can be.
+        total: number of pinned packages, an upper bound.
 
     Yields:
-        One message for each line that means progress.
+        One message for each line that shows progress.
     """
     names: set[str] = set()
     current = ""
@@ -51,7 +51,7 @@ def progress(lines: Iterator[str], total: int) -> Iterator[str]:
 
 
 def show(messages: Iterator[str]) -> None:
-    """Write messages over one another on a terminal, else one every ten seconds."""
+    """Overwrite each message with the next on a terminal, else show one every 10 s."""
     on_terminal = sys.stderr.isatty()
     last = 0.0
     for message in messages:
@@ -68,7 +68,7 @@ def show(messages: Iterator[str]) -> None:
 def main() -> int:
     """Run pip and return its exit status."""
     pins = (ROOT / "constraints.txt").read_text(encoding="utf-8").count("==")
-    heard: list[str] = []
+    output: list[str] = []
     with subprocess.Popen(
         COMMAND,
         cwd=ROOT,
@@ -80,12 +80,12 @@ def main() -> int:
 
         def lines() -> Iterator[str]:
             for line in pip.stdout or ():
-                heard.append(line)
+                output.append(line)
                 yield line
 
         show(progress(lines(), pins))
     if pip.returncode:
-        sys.stderr.write("".join(heard[-40:]))
+        sys.stderr.write("".join(output[-40:]))
         sys.stderr.write("The packages were not installed; pip says why above.\n")
     return pip.returncode
 

@@ -1,4 +1,4 @@
-"""Serve the explorer alone, as a page without code, and say where it is."""
+"""Serve the explorer alone, as a page without code, and print its address."""
 
 from __future__ import annotations
 
@@ -9,14 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import MissingPackageError
-from .lab import (
-    add_server_arguments,
-    announce,
-    check_port,
-    find_root,
-    free_port,
-    has_screen,
-)
+from . import lab
 
 if TYPE_CHECKING:
     from tornado.web import RequestHandler
@@ -24,32 +17,33 @@ if TYPE_CHECKING:
 
 NOTEBOOK = "notebooks/app.ipynb"
 
-_PAGE = Path(__file__).with_name("app_page")
-"""The template of the page: Voila's own, without the addresses of other servers."""
-
-_EXTENSIONS = (
-    "@jupyter-widgets/jupyterlab-manager",
-    "@voila-dashboards/widgets-manager8",
-    "anywidget",
+# Anyone who can reach the port can run the notebook, so a token is required. Errors in
+# the notebook are shown on the page: they say what to do. Of JupyterLab's extensions,
+# only those that the explorer needs are loaded.
+_ARGUMENTS = (
+    "--token",
+    "--no-browser",
+    "--Voila.ip=127.0.0.1",
+    "--Voila.log_level=ERROR",
+    "--VoilaConfiguration.strip_sources=True",
+    "--VoilaConfiguration.show_tracebacks=True",
+    "--VoilaConfiguration.template=lab",
+    "--VoilaConfiguration.theme=light",
+    "--VoilaConfiguration.extension_allowlist=@jupyter-widgets/jupyterlab-manager",
+    "--VoilaConfiguration.extension_allowlist=@voila-dashboards/widgets-manager8",
+    "--VoilaConfiguration.extension_allowlist=anywidget",
 )
-"""What the panel needs of JupyterLab's extensions; another might not suit Voila."""
-
-_FIRST_PORT = 8866
-
-
-_PING_INTERVAL = 30_000
-"""That of Jupyter's servers."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `sampling-lab app`."""
-    add_server_arguments(parser, _FIRST_PORT)
+    lab.add_server_arguments(parser, 8866)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve the explorer until it is stopped; the address is printed first.
+    """Print the explorer's address and serve it until it is stopped.
 
-    Every page that opens it has a kernel of its own.
+    Every page that opens it has its own kernel.
     """
     try:
         from tornado.ioloop import IOLoop
@@ -58,60 +52,31 @@ def run(args: argparse.Namespace) -> int:
         raise MissingPackageError(
             "Voila is not installed; run pip install 'sampling-lab[lab]'"
         ) from None
-    root = find_root(NOTEBOOK)
-    check_port(args.port)
+    notebook = lab.find_root(NOTEBOOK) / NOTEBOOK
+    port = lab.port_arguments("Voila", args.port)
     server = Voila()
-    server.initialize(_arguments(args, root))
-    server.template_paths.insert(0, str(_PAGE))
-    # Its default is longer than the interval, and tornado would say so for every page.
-    server.tornado_settings = {"ws_ping_timeout": _PING_INTERVAL}
-    server.voila_configuration.prelaunch_hook = _let_page_end_its_kernel
-    opens = not args.no_browser and has_screen()
-    # Done by the loop, which begins when the server listens at its port.
-    IOLoop.current().add_callback(_announce, server, opens)
+    server.initialize([str(notebook), *_ARGUMENTS, *port])
+    # Extends Voila's own template, to leave out what it fetches from other servers.
+    server.template_paths.insert(0, str(Path(__file__).with_name("app_page")))
+    # Jupyter's ping interval in ms; tornado warns if the timeout is longer than that.
+    server.tornado_settings = {"ws_ping_timeout": 30_000}
+    server.voila_configuration.prelaunch_hook = _set_cookie
+    # The event loop starts once the server listens.
+    IOLoop.current().add_callback(_announce, server, lab.opens_browser(args))
     server.start()
     return 0
 
 
-def _let_page_end_its_kernel(handler: RequestHandler, **about: object) -> None:
-    """Give a page the cookie with which it ends its kernel when it is left.
+def _announce(server: Voila, opens_browser: bool) -> None:
+    token = server.identity_provider.token
+    address = lab.announce(server.connection_url, token, "The explorer")
+    if opens_browser:  # Voila itself would open the address without its token
+        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
-    Voila itself forgets to, where there is a token, and the kernels would pile up.
+
+def _set_cookie(handler: RequestHandler, **arguments: object) -> None:
+    """Set the cookie with which a page ends its kernel when it is closed.
+
+    Voila does not set it if there is a token, and the kernels would accumulate.
     """
     _ = handler.xsrf_token  # reading it sets the cookie
-
-
-def _announce(server: Voila, opens: bool) -> None:
-    place = address(server)
-    announce(place, "The explorer")
-    if opens:
-        threading.Thread(target=webbrowser.open, args=(place,), daemon=True).start()
-
-
-def _arguments(args: argparse.Namespace, root: Path) -> list[str]:
-    """Return Voila's arguments.
-
-    Whoever reaches the port can run the notebook, so a token keeps others out. An
-    error in the notebook is shown on the page: it has the next step in it.
-    """
-    arguments = [
-        str(root / NOTEBOOK),
-        "--token",
-        "--no-browser",
-        "--Voila.ip=127.0.0.1",
-        "--Voila.log_level=ERROR",
-        "--VoilaConfiguration.strip_sources=True",
-        "--VoilaConfiguration.show_tracebacks=True",
-        "--VoilaConfiguration.template=lab",
-        "--VoilaConfiguration.theme=light",
-        *(f"--VoilaConfiguration.extension_allowlist={name}" for name in _EXTENSIONS),
-    ]
-    if args.port is None:
-        return [*arguments, f"--Voila.port={_FIRST_PORT}"]
-    port = args.port or free_port()  # Voila would not say which one 0 has become
-    return [*arguments, f"--Voila.port={port}", "--Voila.port_retries=0"]
-
-
-def address(server: Voila) -> str:
-    """Return where the page is, with the token that lets a person in."""
-    return f"{server.connection_url}?token={server.identity_provider.token}"

@@ -1,4 +1,4 @@
-"""Open JupyterLab on the explorer, and say where it is."""
+"""Open JupyterLab on the explorer and print its address."""
 
 from __future__ import annotations
 
@@ -7,37 +7,24 @@ import os
 import socket
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..errors import MissingPackageError, SamplingLabError
 
-if TYPE_CHECKING:
-    from jupyter_server.serverapp import ServerApp
-
 NOTEBOOK = "notebooks/05_explorer.ipynb"
-
-_FIRST_PORT = 8888
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of `sampling-lab lab`."""
     parser.usage = "%(prog)s [-h] [--port N] [--no-browser] [-- JUPYTER_ARGUMENT ...]"
-    add_server_arguments(parser, _FIRST_PORT)
+    add_server_arguments(parser, 8888)
     parser.add_argument(
         "jupyter", nargs="*", metavar="JUPYTER_ARGUMENT", help="passed to JupyterLab"
     )
 
 
 def add_server_arguments(parser: argparse.ArgumentParser, first_port: int) -> None:
-    """Add what every command that serves a page has.
-
-    Args:
-        parser: of the command.
-        first_port: the one that is tried first where none is given.
-    """
+    """Add `--port` and `--no-browser`; the server tries `first_port` by default."""
     parser.add_argument(
         "--port",
         type=_port,
@@ -52,51 +39,52 @@ def add_server_arguments(parser: argparse.ArgumentParser, first_port: int) -> No
     )
 
 
+def _port(text: str) -> int:
+    if text.isdecimal() and len(text) < 6 and int(text) <= 65_535:
+        return int(text)
+    raise argparse.ArgumentTypeError(
+        f"must be an integer from 0 to 65535, got {text!r}"
+    )
+
+
 def run(args: argparse.Namespace) -> int:
-    """Serve JupyterLab until it is stopped; the address is printed first."""
+    """Print the address of JupyterLab and serve it until it is stopped."""
     try:
         from jupyterlab.labapp import LabApp
     except ImportError:
         raise MissingPackageError(
             "JupyterLab is not installed; run pip install 'sampling-lab[lab]'"
         ) from None
-    root = find_root(NOTEBOOK)
-    check_port(args.port)
-    with _no_deprecations():
-        server = LabApp.initialize_server([*_arguments(args, root), *args.jupyter])
-    # The address is printed here; Jupyter need not repeat it among its messages.
-    server.identity_provider.token_generated = False
-    # Queued behind the server's own binding of its port, so that it answers by then.
-    server.io_loop.add_callback(lambda: announce(address(server), "JupyterLab"))
+    arguments = [
+        "--allow-root",  # makes a difference only to root, whom Jupyter refuses
+        "--Application.log_level=WARN",
+        f"--LabApp.default_url=/lab/tree/{NOTEBOOK}",
+        f"--ServerApp.root_dir={find_root(NOTEBOOK)}",
+        f"--ServerApp.open_browser={opens_browser(args)}",
+        *port_arguments("ServerApp", args.port),
+    ]
+    with warnings.catch_warnings(record=True) as caught:
+        server = LabApp.initialize_server([*arguments, *args.jupyter])
+    for warning in caught:  # deprecations are for Jupyter's own developers
+        if not issubclass(warning.category, DeprecationWarning):
+            warnings.warn(warning.message, stacklevel=1)
+    identity = server.identity_provider
+    identity.token_generated = False  # else Jupyter prints the address once more
+    address = f"{server.connection_url}lab/tree/{NOTEBOOK}"
+    # Runs after the callback that binds the port, so that the address works.
+    server.io_loop.add_callback(announce, address, identity.token, "JupyterLab")
     server.start()
     return 0
 
 
-@contextmanager
-def _no_deprecations() -> Iterator[None]:
-    """Pass on every warning but those that are for Jupyter's own developers."""
-    with warnings.catch_warnings(record=True) as caught:
-        yield
-    for warning in caught:
-        if not issubclass(warning.category, DeprecationWarning):
-            warnings.warn(warning.message, stacklevel=1)
-
-
-def announce(address: str, what: str) -> None:
-    """Print where a server is, as the one line of standard output."""
-    sys.stdout.write(f"{address}\n")
-    sys.stdout.flush()
-    sys.stderr.write(f"{what} is at the address above; Ctrl-C stops it.\n")
-
-
 def find_root(notebook: str) -> Path:
-    """Return the folder with the notebooks: this clone's, or the current one.
+    """Return the folder that contains a notebook: this clone or the current folder.
 
     Args:
-        notebook: the one that is needed, from that folder.
+        notebook: its path, relative to that folder.
 
     Raises:
-        SamplingLabError: neither has it, as after installing only the package.
+        SamplingLabError: neither contains it, as when only the package is installed.
     """
     places = sorted({Path(__file__).parents[2], Path.cwd()})
     for place in places:
@@ -108,69 +96,41 @@ def find_root(notebook: str) -> Path:
     )
 
 
-def check_port(port: int | None) -> None:
-    """See that a server can be had at a port; None and 0 are any free one.
+def port_arguments(server: str, port: int | None) -> list[str]:
+    """Return the arguments that make a server use one port and try no other.
+
+    Args:
+        server: its configuration class.
+        port: 0 means any free port; None leaves the choice to the server.
 
     Raises:
-        SamplingLabError: it is in use, or not for everyone.
+        SamplingLabError: the port is in use or reserved.
     """
-    with socket.socket() as probe:
-        if os.name == "posix":  # where it lets a port be used again, not twice
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port or 0))
-        except OSError as error:
-            raise SamplingLabError(
-                f"port {port} cannot be used ({error.strerror}); choose another one "
-                "with --port"
-            ) from None
-
-
-def free_port() -> int:
-    """Return a port that nothing uses now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def has_screen() -> bool:
-    """Return whether a browser window can be expected to open."""
-    if os.environ.get("CI"):
-        return False
-    if sys.platform.startswith("linux"):
-        return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
-    return True
-
-
-def _port(text: str) -> int:
+    if port is None:
+        return []
     try:
-        port = int(text)
-    except ValueError:
-        port = -1
-    if not 0 <= port <= 65_535:
-        raise argparse.ArgumentTypeError(
-            f"must be an integer from 0 to 65535, got {text!r}"
-        )
-    return port
+        with socket.create_server(("127.0.0.1", port)) as probe:
+            free = probe.getsockname()[1]
+    except OSError as error:
+        raise SamplingLabError(
+            f"port {port} cannot be used ({error.strerror}); choose another one with "
+            "--port"
+        ) from None
+    return [f"--{server}.port={free}", f"--{server}.port_retries=0"]
 
 
-def _arguments(args: argparse.Namespace, root: Path) -> list[str]:
-    arguments = [
-        f"--ServerApp.root_dir={root}",
-        f"--LabApp.default_url=/lab/tree/{NOTEBOOK}",
-        "--Application.log_level=WARN",
-    ]
-    if args.port is not None:
-        arguments += [f"--ServerApp.port={args.port}", "--ServerApp.port_retries=0"]
-    if args.no_browser or not has_screen():
-        arguments.append("--no-browser")
-    if getattr(os, "geteuid", lambda: 1)() == 0:
-        arguments.append("--allow-root")
-    return arguments
+def opens_browser(args: argparse.Namespace) -> bool:
+    """Return whether to open a browser: it is wanted, and there is a screen."""
+    screen = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    needs_one = sys.platform.startswith("linux")
+    return not (args.no_browser or os.environ.get("CI") or (needs_one and not screen))
 
 
-def address(server: ServerApp) -> str:
-    """Return where the notebook is, with the token that lets a person in."""
-    base = server.connection_url.rstrip("/")
-    token = server.identity_provider.token
-    return f"{base}/lab/tree/{NOTEBOOK}" + (f"?token={token}" if token else "")
+def announce(address: str, token: str, name: str) -> str:
+    """Print and return an address with its token, the only line of standard output."""
+    if token:
+        address += f"?token={token}"
+    sys.stdout.write(f"{address}\n")
+    sys.stdout.flush()
+    sys.stderr.write(f"{name} is at the address above; Ctrl-C stops it.\n")
+    return address

@@ -1,4 +1,4 @@
-"""A person's terminal, or a pipe: lines in, replies and remarks out."""
+"""Read lines from a terminal or a pipe, and write replies and messages."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from ..text import terminal
 INTERRUPTED = 130
 """Exit status after Ctrl-C."""
 
-
 _BOLD, _DIM = 1, 2
 
 
 class Terminal:
-    """Where lines come from, replies go (stdout) and remarks go (stderr).
+    """Lines from an input, replies to stdout, messages to stderr.
 
-    With a person at both ends there are prompts, line editing and history; otherwise
-    stdout holds the replies and nothing else.
+    If input and stdout are both terminals, there are prompts, line editing and history;
+    otherwise stdout contains only the replies.
     """
 
     def __init__(self, source: TextIO | None, out: TextIO, err: TextIO) -> None:
-        is_open = source is not None and not source.closed
-        self._source = source if is_open else None
+        self._source = None if source is None or source.closed else source
         self._out, self._err = out, err
-        self.is_interactive = is_open and source.isatty() and out.isatty()
+        self.is_interactive = all(
+            stream is not None and stream.isatty() for stream in (self._source, out)
+        )
         self._has_colour = (
             err.isatty()
             and not os.environ.get("NO_COLOR")
@@ -41,7 +41,7 @@ class Terminal:
         """Return the next line.
 
         Raises:
-            EOFError: there is none, or nowhere to read from.
+            EOFError: the input has ended or is closed.
             KeyboardInterrupt: Ctrl-C.
         """
         if self.is_interactive:
@@ -52,36 +52,36 @@ class Terminal:
         return line.rstrip("\r\n")
 
     def _prompt(self, name: str) -> str:
-        """Return a bold prompt; readline must not count what makes it bold."""
+        """Return a bold prompt, with the escapes marked as zero-width for readline."""
         with suppress(ImportError):
-            import readline  # noqa: F401  what gives `input` editing and history
+            import readline  # noqa: F401  gives `input` line editing and history
 
             if self._has_colour:
                 return f"\001\033[{_BOLD}m\002{name}>\001\033[0m\002 "
         return f"{name}> "
 
     def begin_reply(self) -> None:
-        """Say whose turn it is."""
+        """Write the model's name before its reply."""
         if self.is_interactive:
             self._out.write(self._styled("bot> ", _BOLD))
             self._out.flush()
 
     def piece(self, text: str) -> None:
-        """Show the next piece of a reply; control characters are shown as escapes."""
+        """Write the next part of a reply, with control characters as escapes."""
         self._out.write(terminal(text))
         self._out.flush()
 
     def end_line(self) -> None:
-        """End the line that a reply or a prompt stands on."""
+        """End the line of a reply or a prompt."""
         self.piece("\n")
 
     def end_turn(self) -> None:
-        """Leave a blank line for the eye."""
+        """Write a blank line between turns."""
         if self.is_interactive:
             self.end_line()
 
     def remark(self, text: str, kind: str = "note") -> None:
-        """Say something that is not the model's."""
+        """Write a message from the program: not part of the model's reply."""
         if not self.is_interactive:
             for line in text.splitlines():
                 error_line(kind, line)
@@ -95,6 +95,6 @@ class Terminal:
 
 
 def error_line(kind: str, message: str) -> None:
-    """Write one line to stderr, whatever the message holds."""
+    """Write a message to stderr as one line, with control characters as escapes."""
     line = terminal(" ".join(message.splitlines()))
     sys.stderr.write(f"sampling-lab: {kind}: {line}\n")

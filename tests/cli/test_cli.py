@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import re
 import subprocess
 import sys
@@ -21,7 +20,7 @@ from sampling_lab.cli import commands
 from sampling_lab.cli import main as cli
 from sampling_lab.errors import CheckpointError, FetchError
 from tests.fakes import TableModel, walk
-from tests.helpers import ROOT
+from tests.helpers import ROOT, run_cli, strict_json
 
 XSLM = str(ROOT / "checkpoints/xslm/model.json")
 PROMPT = "Q: hi\nA: "
@@ -61,18 +60,6 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], dict[str, Any]]:
     return put
 
 
-def strict_json(text: str) -> Any:
-    def rule_error(constant: str) -> None:
-        raise AssertionError(f"{constant} is not JSON")
-
-    return json.loads(text, parse_constant=rule_error)
-
-
-def run(*argv: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "sampling_lab", *argv]
-    return subprocess.run(command, capture_output=True, cwd=ROOT, text=True, **options)
-
-
 # generate: the JSON contract
 
 CHECKPOINTS = {
@@ -86,16 +73,18 @@ CHECKPOINTS = {
 @pytest.mark.parametrize(
     ("name", "mode"), [("xslm", "sample"), *((name, "greedy") for name in CHECKPOINTS)]
 )
-def test_a_command_gives_what_the_library_call_gives(name: str, mode: str) -> None:
+def test_a_command_gives_what_the_library_call_gives(
+    name: str, mode: str, main: Main
+) -> None:
     path, prompt = CHECKPOINTS[name]
     if name == "smollm2" and not (ROOT / path).exists():
         pytest.skip("SmolLM2 is not fetched")
-    done = run(
-        *("generate", "--checkpoint", path, *prompt, "--mode", mode),
+    status, out, err = main(
+        *("generate", "--checkpoint", str(ROOT / path), *prompt, "--mode", mode),
         *("--seed", "8", "--top-k", "5", "--max-new-tokens", "5", "--device", "cpu"),
     )
-    assert (done.returncode, done.stderr) == (0, "")
-    document = strict_json(done.stdout)
+    assert (status, err) == (0, "")
+    document = strict_json(out)
 
     model = load(ROOT / path, device="cpu")
     temperature = 0.0 if mode == "greedy" else 1.0
@@ -112,6 +101,12 @@ def test_a_command_gives_what_the_library_call_gives(name: str, mode: str) -> No
         first = int(model.logits(expected.prompt_ids).argmax())
         stop = expected.stop_step.token_id if expected.stop_step else None
         assert [*document["generated_token_ids"], stop][0] == first
+
+
+def test_a_process_prints_what_the_function_prints(main: Main) -> None:
+    command = ("generate", "--checkpoint", XSLM, "--prompt", PROMPT, "--seed", "8")
+    done = run_cli(*command)
+    assert (done.returncode, done.stdout, done.stderr) == main(*command)
 
 
 def test_the_document_says_everything_that_decides(main: Main) -> None:
@@ -476,7 +471,7 @@ def test_a_refusal_is_one_line(case: str, main: Main) -> None:
 
 
 def test_a_refusal_leaves_a_process_with_its_status() -> None:
-    done = run("generate", "--checkpoint", XSLM, "--prompt", "a", "--top-p", "7")
+    done = run_cli("generate", "--checkpoint", XSLM, "--prompt", "a", "--top-p", "7")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "sampling-lab: error: top_p must be in (0, 1], got 7\n"
 

@@ -21,7 +21,7 @@ import pytest
 
 from sampling_lab.cli import app, lab
 from sampling_lab.errors import MissingPackageError, SamplingLabError
-from tests.helpers import ROOT
+from tests.helpers import ROOT, run_make
 
 COMMANDS = {"lab": lab, "app": app}
 
@@ -34,31 +34,28 @@ def parsed(command: ModuleType, *argv: str) -> Namespace:
     return parser.parse_args(argv)
 
 
-# A browser, a user, a port
+# A browser and a port
 
 
-def arguments(monkeypatch: pytest.MonkeyPatch, **environment: str) -> list[str]:
+@pytest.mark.parametrize(
+    ("environment", "opens"),
+    [
+        ({}, False),
+        ({"DISPLAY": ":0"}, True),
+        ({"WAYLAND_DISPLAY": "wayland-0"}, True),
+        ({"DISPLAY": ":0", "CI": "true"}, False),
+    ],
+)
+def test_a_browser_opens_only_on_a_screen(
+    environment: dict[str, str], opens: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("CI", "DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys, "platform", "linux")
-    return lab._arguments(Namespace(port=None, no_browser=False), ROOT)
-
-
-def test_a_browser_opens_only_on_a_screen(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "--no-browser" in arguments(monkeypatch)
-    assert "--no-browser" not in arguments(monkeypatch, DISPLAY=":0")
-    assert "--no-browser" not in arguments(monkeypatch, WAYLAND_DISPLAY="wayland-0")
-    assert "--no-browser" in arguments(monkeypatch, DISPLAY=":0", CI="true")
-
-
-@pytest.mark.parametrize("user", [0, 1000])
-def test_root_is_allowed_only_for_root(
-    user: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("os.geteuid", lambda: user)
-    assert ("--allow-root" in arguments(monkeypatch)) == (user == 0)
+    assert lab.opens_browser(parsed(lab)) == opens
+    assert not lab.opens_browser(parsed(lab, "--no-browser"))
 
 
 @both
@@ -70,17 +67,20 @@ def test_the_port_is_the_given_one_or_the_environments(
     monkeypatch.setenv("SAMPLING_LAB_PORT", "9123")
     assert parsed(command).port == 9123
     assert parsed(command, "--port", "9124").port == 9124
-    for port in (9123, 9124):
-        asked = command._arguments(Namespace(port=port, no_browser=True), ROOT)
-        assert any(word.endswith(f".port={port}") for word in asked)
-        assert any(word.endswith(".port_retries=0") for word in asked)
+
+
+def test_a_server_uses_the_given_port_or_chooses_one() -> None:
+    assert lab.port_arguments("Server", None) == []
+    port, retries = lab.port_arguments("Server", 0)
+    assert re.fullmatch(r"--Server\.port=[1-9]\d*", port)
+    number = int(port.rpartition("=")[2])
+    assert lab.port_arguments("Server", number) == [port, retries]
+    assert retries == "--Server.port_retries=0"
 
 
 @both
 def test_a_port_that_is_in_use_is_refused_in_one_sentence(command: ModuleType) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(SamplingLabError) as refusal:
             command.run(parsed(command, f"--port={port}"))
@@ -90,19 +90,9 @@ def test_a_port_that_is_in_use_is_refused_in_one_sentence(command: ModuleType) -
     )
 
 
-def test_a_free_port_is_free() -> None:
-    lab.check_port(lab.free_port())
-    lab.check_port(None)
-
-
 def test_make_serves_both() -> None:
     """As `make lab` and `make app`, after the same preparations."""
-    # The tests may have been started by make, which tells a make inside it so.
-    outside = {k: v for k, v in os.environ.items() if not k.startswith("MAKE")}
-    command = ["make", "--dry-run", "lab", "app"]
-    said = subprocess.run(
-        command, cwd=ROOT, env=outside, capture_output=True, text=True
-    ).stdout
+    said = run_make("--dry-run", "lab", "app").stdout
     assert said.endswith("bin/sampling-lab lab\n.venv/bin/sampling-lab app\n")
     assert said.count("sampling-lab fetch --optional smollm2") == 1
 
@@ -154,7 +144,7 @@ class NoRedirection(urllib.request.HTTPRedirectHandler):
 
 @contextmanager
 def serving(command: str, notebook: str, clone: Path) -> Iterator[subprocess.Popen]:
-    """Run a command over a notebook in a clone of its own, until the block ends."""
+    """Serve a notebook from its own clone with a command, until the block ends."""
     cell = {"cell_type": "code", "id": "a", "metadata": {}, "outputs": []}
     cells = [{**cell, "execution_count": None, "source": "# secret source\n6 * 7"}]
     metadata = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
@@ -212,21 +202,17 @@ def test_the_printed_address_opens_the_explorer_alone(tmp_path: Path) -> None:
         assert server.returncode == 0
     assert '"text/plain": "42"' in page
     assert "secret source" not in page
+    assert addresses_elsewhere(page) == []
     assert out == ""
     assert err.startswith("The explorer is at the address above; Ctrl-C stops it.\n")
     assert token not in err
 
 
-def test_the_page_names_no_other_server(tmp_path: Path) -> None:
-    """No style, script, font or picture of it comes from elsewhere."""
-    with serving("app", app.NOTEBOOK, tmp_path) as server:
-        with urllib.request.urlopen(server.stdout.readline(), timeout=60) as answer:
-            page = answer.read().decode()
-        server.send_signal(signal.SIGTERM)
-        server.communicate(timeout=60)
+def addresses_elsewhere(page: str) -> list[str]:
+    """Return the addresses on other servers that a page loads something from."""
     fetched = (
         r"""(?:src|href)\s*=\s*["']?([^"'\s>]+)|url\(["']?([^"')]+)|import\("(.*?)"""
     )
     found = [next(filter(None, groups), "") for groups in re.findall(fetched, page)]
     assert len(found) > 3
-    assert [place for place in found if "//" in place] == []
+    return [place for place in found if "//" in place]

@@ -25,7 +25,7 @@ PATIENCE = 120  # seconds; only a hang takes them
 
 
 class PseudoTerminal:
-    """A chat in a pseudo-terminal of its own; what it shows is in `text`."""
+    """A chat in its own pseudo-terminal; what it shows is in `text`."""
 
     def __init__(self, checkpoint, *options, **environment):
         self.master, slave = pty.openpty()
