@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CheckpointError, ParameterError
-from .formats import BEGINS_AS, FORMATS, begins_as, check_format, detect
+from .formats import FORMATS, begins_as, check_format, detect
 
 if TYPE_CHECKING:
     from .base import Model
@@ -52,7 +52,10 @@ def load(
     target = _find(path_or_name)
     name = format or (detect(target) if isinstance(target, Path) else "huggingface")
     # The loader itself knows best what is wrong with a file of its own kind.
-    if isinstance(target, Path) and begins_as(target) not in (BEGINS_AS[name], None):
+    if isinstance(target, Path) and begins_as(target) not in (
+        FORMATS[name].begins_as,
+        None,
+    ):
         check_format(target, name)
     loader = import_module(f".{name}.model", __name__)
     return loader.load(

@@ -9,13 +9,16 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from math import prod
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...errors import CheckpointError, MissingPackageError, SamplingLabError
-from .gguf_header import GgufHeader, read_floats, read_header
-from .quiet import first_sentence, quiet
+from ..checks import first_sentence
+from ..files import cache_folder, scratch_folder, sha256
+from .quiet import quiet
+
+if TYPE_CHECKING:
+    from .gguf_header import GgufHeader
 
 SOURCE = "source.json"
 """In a converted directory: which file it was made from, with size and SHA-256."""
@@ -31,7 +34,6 @@ _SINGLE_DIGITS = {
     "exaone",
     "minerva-7b",
 }
-_ROPE_FACTORS = "rope_freqs.weight"
 _END_KEYS = ("eos_token_id", "eot_token_id", "eom_token_id")
 
 
@@ -53,10 +55,9 @@ def converted(path: Path, *, progress: bool = False) -> Path:
 
 
 def _places(path: Path) -> tuple[Path, Path, Path]:
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     parent = hashlib.sha256(str(path.absolute().parent).encode()).hexdigest()[:12]
-    beside = f"{path.stem}-safetensors"
-    return path.parent, path.parent / beside, cache / "sampling_lab" / parent / beside
+    name = f"{path.stem}-safetensors"
+    return path.parent, path.parent / name, cache_folder() / parent / name
 
 
 def is_current(directory: Path, path: Path) -> bool:
@@ -86,12 +87,6 @@ def _recorded(directory: Path) -> dict[str, Any]:
     return recorded if good else {}
 
 
-def sha256(path: Path) -> str:
-    """Return a file's SHA-256 in hex."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def convert(path: Path, directory: Path, *, progress: bool = False) -> Path:
     """Write `path`, dequantised to float32, as a Hugging Face directory.
 
@@ -110,12 +105,17 @@ def convert(path: Path, directory: Path, *, progress: bool = False) -> Path:
         CheckpointError: damaged, or an architecture that transformers lacks.
         MissingPackageError: `gguf` or `accelerate` is not installed.
     """
+    for package in ("gguf", "accelerate"):
+        if find_spec(package) is None:
+            raise MissingPackageError(
+                f"converting {path.name} needs {package}; run `pip install {package}`"
+            )
+    from .gguf_header import read_header
+
     header = read_header(path)
-    _check_supported(path, header)
+    _check_architecture(path, header.architecture)
     directory.parent.mkdir(parents=True, exist_ok=True)
-    place = directory.parent  # the same disk, so that moving is renaming
-    with tempfile.TemporaryDirectory(prefix=".convert-", dir=place) as scratch:
-        made = Path(scratch)
+    with scratch_folder(directory.parent) as made:
         with quiet(progress), _alone(path) as folder, _explained(path):
             _write_model(path, folder, header, made)
             _write_tokenizer(path, folder, header, made)
@@ -124,17 +124,12 @@ def convert(path: Path, directory: Path, *, progress: bool = False) -> Path:
     return directory
 
 
-def _check_supported(path: Path, header: GgufHeader) -> None:
-    for package in ("gguf", "accelerate"):
-        if find_spec(package) is None:
-            raise MissingPackageError(
-                f"converting {path.name} needs {package}; run `pip install {package}`"
-            )
+def _check_architecture(path: Path, architecture: str) -> None:
     known = supported_architectures()
-    if _letters(header.architecture) not in map(_letters, known):
+    if _letters(architecture) not in map(_letters, known):
         raise CheckpointError(
-            f"{path} has the architecture {header.architecture!r}, which transformers "
-            f"does not read from GGUF; it reads {', '.join(known)}"
+            f"{path} has the architecture {architecture!r}, which transformers does "
+            f"not read from GGUF; it reads {', '.join(known)}"
         )
 
 
@@ -160,9 +155,9 @@ def _write_model(path: Path, folder: str, header: GgufHeader, made: Path) -> Non
     from .weights import outline
 
     config = AutoConfig.from_pretrained(folder, gguf_file=path.name)
-    if _ROPE_FACTORS in header.tensors:
-        factors = read_floats(path, header.tensors[_ROPE_FACTORS])
-        config.rope_parameters = _stretched(config.rope_parameters, factors)
+    if header.rope_factors is not None:
+        rope = _stretched(config.rope_parameters, header.rope_factors)
+        config.rope_parameters = rope
     outline(config, header.shapes, path)
     model, info = AutoModelForCausalLM.from_pretrained(
         folder,
@@ -225,7 +220,6 @@ def _check_complete(
     if missing:
         raise CheckpointError(f"{path} lacks the weights {', '.join(missing)}")
     unused = header.elements - sum(p.numel() for p in model.parameters())
-    unused -= prod(header.shapes.get(_ROPE_FACTORS, (0,)))  # in the configuration
     if unused:
         raise CheckpointError(
             f"{path} holds {header.elements:,} weights but transformers uses "

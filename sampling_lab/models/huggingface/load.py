@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ...errors import CheckpointError
+from ..checks import first_sentence, listed
 from ..formats import check_format
 from . import gguf as gguf_file
 from . import weights
-from .quiet import first_sentence, quiet
+from .quiet import quiet
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
@@ -149,7 +150,7 @@ def _explain(error: Exception) -> str:
 def _check_complete(directory: Path, info: dict[str, Any]) -> None:
     """List every weight that the files and the configuration do not agree on."""
     problems = [
-        f"{kind}: {_listed(info[f'{kind}_keys'])}"
+        f"{kind}: {listed(sorted(map(_named, info[f'{kind}_keys'])))}"
         for kind in ("missing", "unexpected", "mismatched")
         if info[f"{kind}_keys"]
     ]
@@ -160,13 +161,8 @@ def _check_complete(directory: Path, info: dict[str, Any]) -> None:
         )
 
 
-def _listed(keys: Any, most: int = 6) -> str:
-    """Name weights; a mismatch comes as (name, shape in the file, shape asked)."""
-    names = sorted(
-        key
-        if isinstance(key, str)
-        else f"{key[0]} is {list(key[1])}, not {list(key[2])}"
-        for key in keys
-    )
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+def _named(key: Any) -> str:
+    """Name a weight; a mismatch is (name, shape in the file, shape asked for)."""
+    if isinstance(key, str):
+        return key
+    return f"{key[0]} is {list(key[1])}, not {list(key[2])}"

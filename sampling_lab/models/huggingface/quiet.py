@@ -59,10 +59,3 @@ def _gguf_bar(progress: bool) -> Iterator[None]:
         yield
     finally:
         reader.tqdm = original
-
-
-def first_sentence(error: BaseException, limit: int = 240) -> str:
-    """Return the first sentence of a library's message, on one line."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    text = text.split(". ")[0].removesuffix(".")
-    return text if len(text) <= limit else f"{text[:limit]}…"

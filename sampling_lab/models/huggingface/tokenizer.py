@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import CheckpointError, PromptError
 from ...text import visible_bytes
 from ..base import Message
-from .quiet import first_sentence, quiet
+from ..byte_level import byte_of_character
+from ..checks import first_sentence
+from .quiet import quiet
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -201,21 +203,8 @@ def _types(part: Any) -> list[str]:
     return [state["type"], *(step["type"] for step in inside)]
 
 
-@cache
-def _byte_of_character() -> dict[str, int]:
-    """GPT-2's map of the 256 bytes to printable characters, the other way round.
-
-    Bytes that print as themselves stay; the others get the characters from U+0100
-    on, in order.
-    """
-    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in printable]
-    shifted = {chr(0x100 + n): byte for n, byte in enumerate(others)}
-    return {chr(byte): byte for byte in printable} | shifted
-
-
 def _byte_level(piece: str) -> bytes:
-    table = _byte_of_character()
+    table = byte_of_character()
     if not all(character in table for character in piece):
         return piece.encode()
     return bytes(table[character] for character in piece)

@@ -11,6 +11,7 @@ from transformers import KimiLinearConfig, PreTrainedConfig
 from transformers.activations import ACT2FN
 
 from ...errors import CheckpointError
+from ..checks import first_sentence, listed
 
 CHUNK_SIZE = 64
 """Tokens that KDA's chunked form handles at once; fixed in the library."""
@@ -144,8 +145,7 @@ def _refuse_unknown(given: Mapping[Any, Any], known: set[str], where: str) -> No
     unknown = sorted(str(key) for key in given if key not in known)
     if unknown:
         raise CheckpointError(
-            f"{where} has settings that kimi_linear does not know: "
-            + ", ".join(unknown[:6])
+            f"{where} has settings that kimi_linear does not know: " + listed(unknown)
         )
 
 
@@ -153,8 +153,9 @@ def _library_config(settings: dict[str, Any]) -> KimiLinearConfig:
     try:
         return KimiLinearConfig(**settings)
     except Exception as error:  # of any kind: the values come from a stranger's file
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise CheckpointError(f"the configuration is refused: {reason}") from error
+        raise CheckpointError(
+            f"the configuration is refused: {first_sentence(error)}"
+        ) from error
 
 
 def _check_rules(config: KimiLinearConfig) -> None:

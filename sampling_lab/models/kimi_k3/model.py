@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,6 +18,7 @@ from ...errors import (
     PromptError,
 )
 from ..base import CachedModel, ModelCard
+from ..checks import dictionary_in, is_plain
 from ..device import find_device, find_dtype
 from ..huggingface.tokenizer import HfTokenizer, load_tokenizer
 from ..torch_file import read_torch_file, strip_prefixes
@@ -73,8 +73,8 @@ def load(
     check_backend(backend, place)
     content = read_torch_file(path)
     _check_version(path, content)
-    state = strip_prefixes(_entry(path, content, STATE_KEYS))
-    config = read_config(_entry(path, content, CONFIG_KEYS), state)
+    state = strip_prefixes(dictionary_in(path, content, STATE_KEYS))
+    config = read_config(dictionary_in(path, content, CONFIG_KEYS), state)
     network = build(config, backend)
     assign_weights(network, state, precision, place)
     words = _tokenizer(
@@ -197,24 +197,6 @@ def _check_version(path: Path, content: Mapping[Any, Any]) -> None:
     )
 
 
-def _entry(
-    path: Path, content: Mapping[Any, Any], names: tuple[str, ...]
-) -> Mapping[Any, Any]:
-    """Return the entry under the first of `names` that is there."""
-    name = next((name for name in names if name in content), None)
-    if name is None:
-        raise CheckpointError(
-            f"{path} has no {', '.join(names[:-1])} or {names[-1]}; it holds "
-            f"{', '.join(map(str, content))}"
-        )
-    if not isinstance(content[name], Mapping):
-        raise CheckpointError(
-            f"{name} in {path} must be a dictionary, got a "
-            f"{type(content[name]).__name__}"
-        )
-    return content[name]
-
-
 def _tokenizer(
     path: Path, source: str | Path | None, vocab_size: int, **options: Any
 ) -> HfTokenizer | None:
@@ -254,12 +236,6 @@ def _shape(config: KimiLinearConfig) -> dict[str, Any]:
 def _notes(content: Mapping[Any, Any]) -> dict[str, Any]:
     """Return the trainer's plain numbers and words, and the names of all the rest."""
     rest = [key for key in content if key not in (*CONFIG_KEYS, *STATE_KEYS)]
-    notes = {str(key): content[key] for key in rest if _is_plain(content[key])}
+    notes = {str(key): content[key] for key in rest if is_plain(content[key])}
     unused = [str(key) for key in rest if str(key) not in notes]
     return notes | {"not used": unused}
-
-
-def _is_plain(value: Any) -> bool:
-    if isinstance(value, float):
-        return math.isfinite(value)
-    return type(value) in (bool, int, str) or value is None

@@ -5,7 +5,6 @@ Every size is compared with the file's own tensors before anything is built on i
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass
@@ -16,6 +15,7 @@ from torch import Tensor
 
 from ...errors import CheckpointError
 from ...sampling.validation import whole_number
+from ..checks import dictionary_in, is_plain
 from ..torch_file import check_state, read_torch_file, strip_prefixes
 from .tokenizer import VOCAB_SIZE
 
@@ -36,8 +36,13 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, Tensor], Size
         CheckpointError: not such a file, or its configuration and weights differ.
     """
     content = read_torch_file(path)
-    state = strip_prefixes(_entry(content, path, "model_state_dict"))
-    sizes = _checked_sizes(_entry(content, path, "cfg", "config"), state, path)
+    hint = ""
+    if "format_version" in content:
+        hint = "; it has a format_version, so load it with format='kimi_k3'"
+    weights = dictionary_in(path, content, ["model_state_dict"], hint)
+    config = dictionary_in(path, content, ["cfg", "config"], hint)
+    state = strip_prefixes(weights)
+    sizes = _checked_sizes(config, state, path)
     expected = sizes.shapes()
     check_state(
         expected,
@@ -100,23 +105,6 @@ class Sizes:
             for head in range(self.n_head)
         }
         return {"pos_idxs": (t,), **masks}
-
-
-def _entry(content: Mapping[str, Any], path: Path, *names: str) -> Mapping[str, Any]:
-    """Return the first of some entries that is there, which must be a dictionary."""
-    name = next((name for name in names if content.get(name)), None)
-    if name is None:
-        hint = ""
-        if "format_version" in content:
-            hint = "; a format_version is there, so load it with format='kimi_k3'"
-        raise CheckpointError(
-            f"{path} has no {' or '.join(names)}; it holds "
-            f"{', '.join(map(str, content)) or 'nothing'}{hint}"
-        )
-    if not isinstance(content[name], Mapping):
-        kind = type(content[name]).__name__
-        raise CheckpointError(f"{name} in {path} must be a dictionary, got a {kind}")
-    return content[name]
 
 
 def _checked_sizes(
@@ -187,7 +175,4 @@ def details(content: Mapping[str, Any], sizes: Sizes) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     """Return a scalar as it is, and anything JSON could not carry as text."""
-    is_finite = isinstance(value, float) and math.isfinite(value)
-    if value is None or is_finite or type(value) in (bool, int, str):
-        return value
-    return str(value)[:200]
+    return value if is_plain(value) else str(value)[:200]
