@@ -42,6 +42,7 @@ def imported_names(file: IO[bytes]) -> Iterator[str]:
     """
     texts: list[Any] = []  # text operands so far: STACK_GLOBAL takes the last two
     memo: dict[int, Any] = {}
+    argument: Any  # of a type that depends on the opcode
     for opcode, argument, _ in pickletools.genops(file):
         name = opcode.name
         if name in {"GLOBAL", "INST"}:

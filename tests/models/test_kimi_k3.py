@@ -24,7 +24,7 @@ from sampling_lab.errors import (
 from sampling_lab.models.formats import detect
 from sampling_lab.models.huggingface.quiet import quiet
 from sampling_lab.models.kimi_k3 import model as kimi_k3
-from sampling_lab.models.kimi_k3 import training as kimi_k3_training
+from tools import train_kimi_k3 as kimi_k3_training
 from sampling_lab.models.kimi_k3.config import read_config
 from sampling_lab.models.torch_file import read_torch_file
 from sampling_lab.models.xslm.training import PAIRS

@@ -136,7 +136,7 @@ def _check_architecture(path: Path, architecture: str) -> None:
 def supported_architectures() -> list[str]:
     """Return the architectures that the installed transformers reads from GGUF."""
     from transformers.integrations.ggml import GGUF_CONFIG_MAPPING
-    from transformers.integrations.gguf import GGUF_ARCHS
+    from transformers.integrations.gguf.gguf_conversion_mapping import GGUF_ARCHS
 
     not_models = {"general", "tokenizer", "t5", "umt5"}
     return sorted((GGUF_CONFIG_MAPPING.keys() | GGUF_ARCHS.keys()) - not_models)
@@ -159,7 +159,7 @@ def _write_model(path: Path, folder: str, header: GgufHeader, made: Path) -> Non
         rope = _stretched(config.rope_parameters, header.rope_factors)
         config.rope_parameters = rope
     outline(config, header.shapes, path)
-    model, info = AutoModelForCausalLM.from_pretrained(
+    loaded: Any = AutoModelForCausalLM.from_pretrained(
         folder,
         gguf_file=path.name,
         config=config,
@@ -167,6 +167,7 @@ def _write_model(path: Path, folder: str, header: GgufHeader, made: Path) -> Non
         dtype=torch.float32,
         output_loading_info=True,
     )
+    model, info = loaded
     _check_complete(path, header, model, info)
     model.hf_quantizer = None  # it would refuse to save weights that it unpacked
     vars(model.config).pop("quantization_config", None)

@@ -123,7 +123,7 @@ class _CheckedReader(GGUFReader):
             length = count * np.dtype(self.gguf_scalar_to_np[kind]).itemsize
             self._check_inside(start, length)
             return start + length
-        data = memoryview(self.data)
+        data = self.data.data
         for _ in range(count):
             start += 8 + struct.unpack_from("<Q", data, start)[0]
         self._check_inside(start, 0)

@@ -66,9 +66,9 @@ def _download(name: str, **options: Any) -> Path:
             f"{name} was not downloaded before, and the hub is not asked or cannot be "
             "reached; check the network, or give a local directory"
         ) from error
-    except Exception as error:  # the hub's other errors, the network's, the disk's
+    except Exception as error:  # other errors of the hub, the network and the disk
         raise CheckpointError(
-            f"{name} could not be had from the hub: {first_sentence(error)}"
+            f"{name} could not be downloaded from the hub: {first_sentence(error)}"
         ) from error
 
 
@@ -95,7 +95,7 @@ def load_module(
             module, info = _read(directory, files, type(skeleton), config, dtype)
     except CheckpointError:
         raise
-    except Exception as error:  # hundreds of architectures, each with its own
+    except Exception as error:  # hundreds of architectures, each with its own errors
         raise CheckpointError(
             f"transformers cannot load {directory.absolute()}: {_explain(error)}"
         ) from error
@@ -108,9 +108,10 @@ def _config(directory: Path, trust: bool) -> PreTrainedConfig:
 
     if not (directory / "config.json").is_file():
         raise CheckpointError(f"{directory.absolute()} has no config.json")
-    return AutoConfig.from_pretrained(
+    config: PreTrainedConfig = AutoConfig.from_pretrained(
         directory, trust_remote_code=trust, local_files_only=True
     )
+    return config
 
 
 def _read(
@@ -128,11 +129,13 @@ def _read(
         "ignore_mismatched_sizes": True,
     }
     if files[0].suffix == ".safetensors":
-        return model_class.from_pretrained(
+        loaded: Any = model_class.from_pretrained(
             directory, use_safetensors=True, local_files_only=True, **options
         )
+        return loaded[0], loaded[1]
     state = weights.read_pickled(files)
-    module, info = model_class.from_pretrained(None, state_dict=state, **options)
+    loaded = model_class.from_pretrained(None, state_dict=state, **options)
+    module, info = loaded
     if (directory / "generation_config.json").is_file():
         from transformers import GenerationConfig
 

@@ -1,4 +1,4 @@
-"""A Hugging Face tokenizer behind the lab's own interface."""
+"""A Hugging Face tokenizer with the lab's interface."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _SPACE = "▁"  # how SentencePiece writes a space
 
 
 class HfTokenizer:
-    """Text to ids as `transformers` does it, except that no text is ever obeyed.
+    """Text to ids as in `transformers`, except that no text acts as a control token.
 
-    `encode` gives the ids of ``tokenizer(text)``, with whatever the tokenizer puts
-    around a text (often a beginning-of-text token), but the name of a special token
-    inside the text is only characters. The wrapped tokenizer's settings stay as they
-    were.
+    `encode` returns the ids of ``tokenizer(text)``, including any token that the
+    tokenizer puts around a text (often a beginning-of-text token), but the name of a
+    special token inside the text is only characters. The wrapped tokenizer's settings
+    stay as they were.
 
     Attributes:
         wrapped: the tokenizer of `transformers`.
@@ -51,9 +51,10 @@ class HfTokenizer:
     def decode(self, token_ids: Sequence[int]) -> str:
         """Return the text of ids; special tokens and unknown ids add nothing."""
         known = [int(token_id) for token_id in token_ids if token_id in self._pieces]
-        return self.wrapped.decode(
+        text = self.wrapped.decode(
             known, skip_special_tokens=True, clean_up_tokenization_spaces=False
         )
+        return str(text)
 
     def token_bytes(self, token_id: int) -> bytes:
         """Return the bytes of one token; ``b""`` for an id the tokenizer lacks.
@@ -97,7 +98,7 @@ class HfTokenizer:
             )
         turns = [_checked(message) for message in messages]
         try:
-            encoded = self.wrapped.apply_chat_template(
+            encoded: Any = self.wrapped.apply_chat_template(
                 turns,
                 add_generation_prompt=True,
                 sanitize_control_tokens=True,
@@ -109,7 +110,7 @@ class HfTokenizer:
 
     @cached_property
     def _added(self) -> dict[int, str]:
-        """Tokens kept outside the vocabulary's own spelling: their text as it is."""
+        """Tokens that are not in the vocabulary's spelling: id -> text."""
         decoder = self.wrapped.added_tokens_decoder
         return {index: token.content for index, token in decoder.items()}
 
@@ -165,7 +166,7 @@ def load_tokenizer(
                 local_files_only=local or local_files_only,
                 trust_remote_code=trust_remote_code,
             )
-    except Exception as error:  # whatever the many tokenizer classes raise
+    except Exception as error:  # many tokenizer classes, each with its own errors
         where = Path(source).absolute() if local else source
         raise CheckpointError(
             f"no tokenizer could be read from {where}: {first_sentence(error)}"

@@ -111,7 +111,9 @@ def outline(
             f"only {len(held):,} tensors"
         )
     with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(config, trust_remote_code=trust)
+        model: PreTrainedModel = AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]  # the library
+            config, trust_remote_code=trust
+        )
     asked = sum(weight.numel() for weight in model.parameters())
     there = sum(map(prod, held.values()))
     if asked > there:

@@ -46,8 +46,8 @@ _SIZES = (
 )
 _LAYER = re.compile(r"model\.layers\.(\d+)\.")
 
-_Rule = tuple[str, str, Callable[[KimiLinearConfig], bool]]
-# What no tensor's shape reveals, and the library finds out only in mid-run.
+_Rule = tuple[str, str, Callable[[Any], bool]]
+# Rules that no tensor's shape reveals, and that the library checks only while running.
 _RULES: tuple[_Rule, ...] = (
     (
         "layer_types",
@@ -97,7 +97,7 @@ def read_config(given: Mapping[Any, Any], weights: Iterable[str]) -> KimiLinearC
 
     The number of layers is compared with the names of the weights first, so that no
     claim makes the library build more than the file holds. Dropout is off and no
-    special token is set: none has a part in the logits.
+    special token is set, since neither affects the logits.
 
     Args:
         given: the settings: those of `KimiLinearConfig` under any of its names, and

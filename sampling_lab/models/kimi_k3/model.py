@@ -30,7 +30,7 @@ CONFIG_KEYS = ("model_config", "model_cfg", "config")
 STATE_KEYS = ("model_state_dict", "model_state", "model")
 BACKENDS = ("reference", "fused")
 EOS_OF_RAW_IDS = 0
-"""What ends a generation where no tokenizer says it."""
+"""The id that ends a generation where there is no tokenizer."""
 
 _PREFILL_BLOCK = 8 * CHUNK_SIZE  # KDA's chunked form needs 64 x 64 x width per chunk
 
@@ -50,7 +50,7 @@ def load(
 
     Args:
         path: the file; it is only read.
-        device: "auto" (CUDA where there is one), "cpu", "cuda", ….
+        device: "auto" (CUDA where available), "cpu", "cuda", ….
         dtype: "auto" and "float32" are the same; "bfloat16" needs CUDA hardware that
             supports it.
         trust_remote_code: allow a hub tokenizer's own code to run; off by default.
@@ -130,8 +130,8 @@ class KimiK3(CachedModel):
         if self._cache is None:
             self._cache = DynamicCache(config=self.network.config)
         ids = torch.tensor([new_ids], device=self.network.device)  # (1, T)
-        for block in ids.split(_PREFILL_BLOCK, dim=1):
-            logits = self.network(
+        for block in torch.split(ids, _PREFILL_BLOCK, dim=1):
+            logits: Tensor = self.network(
                 input_ids=block, cache=self._cache, use_cache=True, logits_to_keep=1
             ).logits  # (1, 1, V)
         return logits[0, -1]  # (V,)
@@ -222,8 +222,8 @@ def _stop_token_ids(tokenizer: HfTokenizer | None) -> tuple[int, ...]:
 
 
 def _shape(config: KimiLinearConfig) -> dict[str, Any]:
-    full = config.layer_types.count("full_attention")
-    sparse = config.mlp_layer_types.count("sparse")
+    full = (config.layer_types or []).count("full_attention")
+    sparse = (config.mlp_layer_types or []).count("sparse")
     return {
         "layers": f"{config.num_hidden_layers - full} KDA, {full} MLA",
         "experts": f"{config.num_experts_per_tok} of {config.num_local_experts} "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -18,19 +18,19 @@ from .network import Weights, weight_shapes
 from .tokenizer import BPE
 
 MAX_FILE_BYTES = 16 << 20
-"""A toy is far smaller than 16 MiB; a larger file is not read into memory."""
+"""A toy is far smaller; a larger file is not read into memory."""
 
 _SEED_LIMIT = 2**64
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a checkpoint says about itself.
+    """The settings in a checkpoint.
 
     Attributes:
         width: size of the vector at every position.
         context: how many last tokens the model sees.
-        seed: drew the initial weights, in [0, 2**64).
+        seed: of the initial weights, in [0, 2**64).
         steps: how many training steps the weights have had.
         learning_rate: of those steps; > 0.
         tokens: how many new tokens a generation makes unless told otherwise.
@@ -65,7 +65,7 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """All that a file holds; the weights are float64."""
+    """The contents of a file; the weights are float64."""
 
     settings: Settings
     tokenizer: BPE
@@ -152,7 +152,7 @@ def _checkpoint(data: Any) -> Checkpoint:
     return Checkpoint(settings, tokenizer, weights)
 
 
-def _check_keys(where: str, data: Any, expected: set[str]) -> None:
+def _check_keys(where: str, data: Any, expected: Set[str]) -> None:
     if not isinstance(data, Mapping):
         raise CheckpointError(f"{where} must be an object, got {type(data).__name__}")
     missing = sorted(expected - data.keys())
