@@ -8,7 +8,6 @@ from pathlib import Path
 
 from ..errors import CheckpointError
 from .checks import read_head
-from .torch_file import read_torch_file
 
 
 @dataclass(frozen=True)
@@ -116,6 +115,8 @@ def _detect_json(path: Path) -> str:
 
 
 def _detect_torch(path: Path) -> str:
+    from .torch_file import read_torch_file  # torch, only where a file needs it
+
     content = read_torch_file(path, weights=False)
     parts = [part for part in content.values() if isinstance(part, dict)]
     names = (str(name) for part in parts for name in part)

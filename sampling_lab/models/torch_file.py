@@ -181,8 +181,8 @@ def _check_archive(path: Path, *, contents: bool) -> None:
             damaged = archive.testzip() if contents else None
     except CheckpointError:
         raise
-    except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError) as error:
-        raise CheckpointError(f"{path} is a damaged archive: {error}") from error
+    except Exception as error:  # zipfile raises many kinds over damaged bytes
+        raise CheckpointError(f"{path} is a damaged archive: {first_sentence(error)}") from error
     if damaged is not None:
         raise CheckpointError(
             f"{path} is damaged: the bytes of {damaged} do not have the CRC that was "
