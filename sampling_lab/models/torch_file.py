@@ -1,4 +1,4 @@
-"""Open a ``.pt`` file: tensors and plain values only, and never more than it holds."""
+"""Open a ``.pt`` file: tensors and plain values only, no larger than the file."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from ..errors import CheckpointError
 from .checks import first_sentence, listed, read_head
 from .pickle_imports import first_refused
 
-_PREFIXES = ("module.", "_orig_mod.", "transformer.")
+_PREFIXES = re.compile(r"(module\.|_orig_mod\.|transformer\.)+")
 _STORAGE = re.compile(r"[^/]+/data/\d+")  # a tensor's bytes: never unpickled
-_SHARED = 2  # a tied weight shows the same bytes under two names
+_SHARED = 2  # a tied weight has the same bytes under two names
 
 
 def read_torch_file(path: str | Path, *, weights: bool = True) -> dict[str, Any]:
@@ -28,8 +28,8 @@ def read_torch_file(path: str | Path, *, weights: bool = True) -> dict[str, Any]
 
     Nothing in the file is executed. The names that its pickle would import are read
     first and must all be harmless; then `torch.load` reads it with `weights_only`,
-    first without data, so that every size is compared with the file's own before
-    memory is taken.
+    first without data, so that every size is compared with the file's before memory is
+    taken. With `weights`, the archive's checksums are compared too.
 
     Args:
         path: a file that `torch.save` wrote.
@@ -41,8 +41,8 @@ def read_torch_file(path: str | Path, *, weights: bool = True) -> dict[str, Any]
         the CPU: copy what you keep.
 
     Raises:
-        CheckpointError: not a ``.pt``, cut short, damaged, larger on paper than on
-            disk, or one that could run code; the refused type is named.
+        CheckpointError: not a ``.pt``, cut short, damaged, claiming more than the file
+            has, or one that could run code; the refused type is named.
     """
     path = Path(path)
     if path.is_dir():
@@ -72,19 +72,13 @@ def strip_prefixes(state: Mapping[Any, Any]) -> dict[str, Any]:
     for name, value in state.items():
         if not isinstance(name, str):
             raise CheckpointError(f"names of weights must be text, got {name!r}")
-        short = _strip(name)
+        short = name[match.end() :] if (match := _PREFIXES.match(name)) else name
         if short in stripped:
             raise CheckpointError(
                 f"{short} is in the state dict twice, under different prefixes"
             )
         stripped[short] = value
     return stripped
-
-
-def _strip(name: str) -> str:
-    while prefix := next((p for p in _PREFIXES if name.startswith(p)), None):
-        name = name[len(prefix) :]
-    return name
 
 
 def check_state(
@@ -182,7 +176,9 @@ def _check_archive(path: Path, *, contents: bool) -> None:
     except CheckpointError:
         raise
     except Exception as error:  # zipfile raises many kinds over damaged bytes
-        raise CheckpointError(f"{path} is a damaged archive: {first_sentence(error)}") from error
+        raise CheckpointError(
+            f"{path} is a damaged archive: {first_sentence(error)}"
+        ) from error
     if damaged is not None:
         raise CheckpointError(
             f"{path} is damaged: the bytes of {damaged} do not have the CRC that was "
@@ -231,7 +227,7 @@ def _torch_load(path: Path, **options: Any) -> Any:
             return torch.load(path, weights_only=True, **options)
     except Exception as error:
         raise CheckpointError(
-            f"{path} ({path.stat().st_size:,} bytes) is no whole .pt checkpoint: "
+            f"{path} ({path.stat().st_size:,} bytes) is not a whole .pt checkpoint: "
             f"{first_sentence(error)}"
         ) from error
 

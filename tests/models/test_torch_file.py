@@ -116,7 +116,7 @@ def test_names_that_are_no_utf_8_are_refused(tmp_path, plain):
         tmp_path / "b.pt",
         replaced("é".encode(), b"\xff\xff"),
     )
-    with pytest.raises(CheckpointError, match=r"no whole \.pt checkpoint: 'utf-8'"):
+    with pytest.raises(CheckpointError, match=r"not a whole \.pt checkpoint: 'utf-8'"):
         read_torch_file(pickled)
 
 
@@ -202,10 +202,10 @@ HUGE = b"\x8a\x05\x00\x00\x00\x00\x10"  # 2 ** 36
 CLAIMS = {
     "tensor": (replaced(b"K\x00K\x0a\x85", b"K\x00" + HUGE + b"\x85"), "claim 274,"),
     "storage": (replaced(b"K\x0atq", HUGE + b"tq"), "claim 274,"),
-    "a little": (replaced(b"K\x00K\x0a\x85", b"K\x00K\x0b\x85"), "no whole .pt"),
+    "a little": (replaced(b"K\x00K\x0a\x85", b"K\x00K\x0b\x85"), "not a whole .pt"),
     "negative": (
         replaced(b"K\x00K\x0a\x85", b"K\x00J\xff\xff\xff\xff\x85"),
-        "no whole",
+        "not a whole",
     ),
     "broadcast": (
         lambda name, data: (
@@ -259,7 +259,7 @@ def test_odd_archives_are_refused(tmp_path, plain):
         read_torch_file(tmp_path / "script.pt")
     with zipfile.ZipFile(tmp_path / "word.docx", "w") as archive:
         archive.writestr("word/document.xml", b"<x/>")
-    with pytest.raises(CheckpointError, match="no whole"):
+    with pytest.raises(CheckpointError, match="not a whole"):
         read_torch_file(tmp_path / "word.docx")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
