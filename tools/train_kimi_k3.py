@@ -151,7 +151,7 @@ def prompt_and_answer(pair: tuple[str, str]) -> tuple[str, str]:
 
 
 def encode_pair(tokenizer: Tokenizer, pair: tuple[str, str]) -> list[int]:
-    """Return a pair's ids: prompt and answer apart, so that a prompt ends likewise."""
+    """Return a pair's ids, prompt and answer encoded apart, as when generating."""
     prompt, answer = prompt_and_answer(pair)
     return [*tokenizer.encode(prompt).ids, *tokenizer.encode(answer).ids, END_ID]
 

@@ -52,7 +52,7 @@ def load(
     target = _find(path_or_name)
     name = format or (detect(target) if isinstance(target, Path) else "huggingface")
     if isinstance(target, Path):
-        # The loader itself knows best what is wrong with a file of its own kind.
+        # Of a file of its kind, the loader itself says best what is wrong.
         if begins_as(target) not in (FORMATS[name].begins_as, None):
             check_format(target, name)
     loader = import_module(f".{name}.model", __name__)

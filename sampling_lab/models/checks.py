@@ -1,4 +1,4 @@
-"""Checks of other people's files that several formats share, and their sentences."""
+"""Checks of files that several formats share, and their messages."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def dictionary_in(
         path: for the message.
         content: the dictionary at the top of a file.
         names: possible names of the entry.
-        hint: what else to say when there is none.
+        hint: added to the message when the entry is missing.
 
     Raises:
         CheckpointError: no such entry, or not a dictionary.
@@ -51,7 +51,7 @@ def dictionary_in(
     if name is None:
         raise CheckpointError(
             f"{path} has no {' or '.join(names)}; it holds "
-            f"{', '.join(map(str, content)) or 'nothing'}{hint}"
+            f"{listed([str(key)[:40] for key in content], 10) or 'nothing'}{hint}"
         )
     entry = content[name]
     if not isinstance(entry, Mapping):
@@ -62,7 +62,7 @@ def dictionary_in(
 
 
 def is_plain(value: object) -> bool:
-    """Tell whether strict JSON has this scalar: a finite number, text, bool or None."""
+    """Tell whether a value is a scalar of strict JSON: NaN and infinity are not."""
     if isinstance(value, float):
         return math.isfinite(value)
     return value is None or type(value) in (bool, int, str)

@@ -1,4 +1,4 @@
-"""Where a model's weights go, and in which precision."""
+"""The device and the precision of a model's weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which format a checkpoint has, found from the file itself."""
+"""Detect the format of a checkpoint from the file itself."""
 
 from __future__ import annotations
 

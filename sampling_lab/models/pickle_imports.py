@@ -1,4 +1,4 @@
-"""What a pickle would import, read from its opcodes without running any of them."""
+"""List what a pickle would import, from its opcodes, without running them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HARMLESS = frozenset(
         *(f"torch.{name}" for name in _DTYPES),
     }
 )
-"""All that a checkpoint of tensors and plain settings ever needs.
+"""Every name that a checkpoint of tensors and plain settings needs.
 
 Shorter than the list of `torch.load(weights_only=True)`, which also has types that
 take as much memory as a file asks for, such as ``bytearray``.

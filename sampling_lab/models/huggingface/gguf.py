@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .gguf_header import GgufHeader
 
 SOURCE = "source.json"
-"""In a converted directory: which file it was made from, with size and SHA-256."""
+"""In a converted directory: the name, size and SHA-256 of its GGUF file."""
 
 # llama.cpp splits numbers into single digits for these before its GPT-2 pattern;
 # transformers does not know them and would split the text as GPT-2 does.
@@ -41,8 +41,8 @@ def converted(path: Path, *, progress: bool = False) -> Path:
     """Return the directory made from a GGUF file, making it when it is not current.
 
     It is the file's own directory if that was made from the file (as `fetch` does),
-    otherwise ``NAME-safetensors`` beside the file, or the user's cache directory
-    where the file's place cannot be written. A changed file is converted again.
+    otherwise ``NAME-safetensors`` next to the file, or in the lab's cache folder if
+    the file's folder is read-only. A changed file is converted again.
     """
     for directory in _places(path):
         if is_current(directory, path):
@@ -148,7 +148,7 @@ def _letters(architecture: str) -> str:
 
 
 def _write_model(path: Path, folder: str, header: GgufHeader, made: Path) -> None:
-    """Let transformers read and dequantise the file, and save what it made of it."""
+    """Let transformers read and dequantise the file, and save the model."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM, GgufConfig
 
@@ -202,7 +202,7 @@ def _alone(path: Path) -> Iterator[str]:
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Turn whatever the library raises over a file's content into one sentence."""
+    """Turn any error of the library over a file's content into one sentence."""
     try:
         yield
     except SamplingLabError:
@@ -216,7 +216,7 @@ def _explained(path: Path) -> Iterator[None]:
 def _check_complete(
     path: Path, header: GgufHeader, model: Any, info: dict[str, Any]
 ) -> None:
-    """Refuse weights that were made up, and weights that were left aside."""
+    """Refuse missing weights, which are made up, and weights that are not used."""
     missing = sorted(info["missing_keys"])
     if missing:
         raise CheckpointError(f"{path} lacks the weights {', '.join(missing)}")
@@ -230,7 +230,7 @@ def _check_complete(
 
 
 def _end_ids(header: GgufHeader) -> list[int] | int | None:
-    """Every id that ends a text or a turn, as generation_config.json spells it."""
+    """Return the ids that end a text or a turn, as in generation_config.json."""
     found = [header.metadata.get(f"tokenizer.ggml.{key}") for key in _END_KEYS]
     ids = sorted({token_id for token_id in found if token_id is not None})
     return ids if len(ids) > 1 else (ids or [None])[0]
@@ -265,7 +265,7 @@ def _write_source(path: Path, made: Path) -> None:
 
 
 def _move_files(made: Path, directory: Path) -> None:
-    """Move the files in, `source.json` last: until then nothing counts as made."""
+    """Move the files in, `source.json` last: only with it are they current."""
     directory.mkdir(exist_ok=True)
     (directory / SOURCE).unlink(missing_ok=True)
     readable = (made / SOURCE).stat().st_mode  # the weights come out private

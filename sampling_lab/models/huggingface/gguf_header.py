@@ -44,7 +44,7 @@ class GgufHeader:
 
     @property
     def elements(self) -> int:
-        """How many weights all tensors have together, rotary factors left out."""
+        """The number of weights in all tensors, without the rotary factors."""
         return sum(map(prod, self.shapes.values())) - len(self.rope_factors or ())
 
 

@@ -85,7 +85,7 @@ def load_module(
 
     Raises:
         CheckpointError: sizes that the files do not have, weights missing,
-            unexpected or mismatched, or whatever the library refuses.
+            unexpected or mismatched, or anything that the library refuses.
     """
     try:
         with quiet():
@@ -151,7 +151,7 @@ def _explain(error: Exception) -> str:
 
 
 def _check_complete(directory: Path, info: dict[str, Any]) -> None:
-    """List every weight that the files and the configuration do not agree on."""
+    """Refuse a difference between files and configuration, naming every weight."""
     problems = [
         f"{kind}: {listed(sorted(map(_named, info[f'{kind}_keys'])))}"
         for kind in ("missing", "unexpected", "mismatched")

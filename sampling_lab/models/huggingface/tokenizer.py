@@ -59,8 +59,8 @@ class HfTokenizer:
     def token_bytes(self, token_id: int) -> bytes:
         """Return the bytes of one token; ``b""`` for an id the tokenizer lacks.
 
-        A token that begins a word carries the space before it, in byte-level,
-        SentencePiece and WordPiece vocabularies alike.
+        A token that begins a word includes the space before it, in byte-level,
+        SentencePiece and WordPiece vocabularies.
         """
         piece = self._pieces.get(token_id)
         if piece is None:

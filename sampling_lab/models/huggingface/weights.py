@@ -22,7 +22,7 @@ SAFE, PICKLED = "model.safetensors", "pytorch_model.bin"
 
 
 def weight_files(directory: Path) -> list[Path]:
-    """Return the files that hold a directory's weights, safetensors where there are.
+    """Return the files with a directory's weights, safetensors if there are any.
 
     Raises:
         CheckpointError: none, or a part that the index names is not there.

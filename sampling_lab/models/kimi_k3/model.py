@@ -18,7 +18,7 @@ from ...errors import (
     PromptError,
 )
 from ..base import CachedModel, ModelCard
-from ..checks import dictionary_in, is_plain
+from ..checks import dictionary_in, is_plain, listed
 from ..device import find_device, find_dtype
 from ..huggingface.tokenizer import HfTokenizer, load_tokenizer
 from ..torch_file import read_torch_file, strip_prefixes
@@ -64,7 +64,7 @@ def load(
     Raises:
         CheckpointError: not such a file, another version, settings or weights that
             do not fit, or a tokenizer whose length is not the vocabulary's.
-        ParameterError: a device, dtype or backend that this machine cannot give.
+        ParameterError: a device, dtype or backend that this machine does not have.
         MissingPackageError: "fused" without flash-linear-attention.
     """
     path = Path(path)
@@ -188,7 +188,7 @@ def _check_version(path: Path, content: Mapping[Any, Any]) -> None:
             f"{path}: format_version must be the integer {FORMAT_VERSION}, "
             f"got {version!r}; write it again with a trainer of that version"
         )
-    holds, hint = ", ".join(map(str, content)) or "nothing", ""
+    holds, hint = listed([str(key)[:40] for key in content], 10) or "nothing", ""
     if "model_state_dict" in content and {"cfg", "config"} & content.keys():
         hint = "; if it is a train-llm-from-scratch one, use format='scratch_llm'"
     raise CheckpointError(
@@ -200,7 +200,7 @@ def _check_version(path: Path, content: Mapping[Any, Any]) -> None:
 def _tokenizer(
     path: Path, source: str | Path | None, vocab_size: int, **options: Any
 ) -> HfTokenizer | None:
-    """Load the tokenizer that was asked for, or the one beside the checkpoint."""
+    """Load the given tokenizer, or the one in the checkpoint's folder."""
     if source is None:
         if not (path.parent / "tokenizer.json").is_file():
             return None
@@ -234,7 +234,7 @@ def _shape(config: KimiLinearConfig) -> dict[str, Any]:
 
 
 def _notes(content: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the trainer's plain numbers and words, and the names of all the rest."""
+    """Return the trainer's plain values, and the names of all other entries."""
     rest = [key for key in content if key not in (*CONFIG_KEYS, *STATE_KEYS)]
     notes = {str(key): content[key] for key in rest if is_plain(content[key])}
     unused = [str(key) for key in rest if str(key) not in notes]

@@ -29,12 +29,12 @@ class Settings:
 
     Attributes:
         width: size of the vector at every position.
-        context: how many last tokens the model sees.
+        context: length of the sliding window, in tokens.
         seed: of the initial weights, in [0, 2**64).
-        steps: how many training steps the weights have had.
-        learning_rate: of those steps; > 0.
-        tokens: how many new tokens a generation makes unless told otherwise.
-        max_tokens: the most that it may be told to make.
+        steps: number of training steps so far.
+        learning_rate: of the training steps; > 0.
+        tokens: default number of new tokens in a generation.
+        max_tokens: largest number that may be asked for.
     """
 
     width: int = 32
@@ -46,7 +46,7 @@ class Settings:
     max_tokens: int = 64
 
     def __post_init__(self) -> None:
-        """Refuse what the attributes' rules do not allow."""
+        """Refuse values outside the attributes' rules."""
         for name in ("width", "context", "tokens", "max_tokens"):
             whole_number(name, getattr(self, name))
         for name in ("seed", "steps"):
@@ -87,7 +87,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
         )
         return _checkpoint(data)
     except (CheckpointError, ParameterError) as error:
-        raise CheckpointError(f"{path} is no XSLM checkpoint: {error}") from None
+        raise CheckpointError(f"{path} is not an XSLM checkpoint: {error}") from None
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} is not valid JSON: {error}") from None
 
@@ -166,7 +166,7 @@ def _check_keys(where: str, data: Any, expected: Set[str]) -> None:
 
 
 def _matrix(name: str, rows: Any, shape: tuple[int, int]) -> Tensor:
-    """Return a float64 matrix; its real size is compared before memory is taken."""
+    """Return a float64 matrix, after comparing its size with the expected one."""
     height, width = shape
     if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
         raise CheckpointError(f"weights.{name} must be a list of rows of numbers")
