@@ -22,6 +22,7 @@ from sampling_lab.models.base import Model
 from tests import bench_browser, bench_chain, bench_explorer
 from tests.fakes import letters
 from tests.helpers import ROOT
+from tests.models.xslm_comparison import first_difference
 from tests.models.xslm_reference import Reference
 
 SMOLLM2 = ROOT / "checkpoints" / "smollm2-135m-instruct"
@@ -151,6 +152,8 @@ def bench_xslm() -> None:
     show("XSLM vs the pure-Python loop, every step recorded", f"{python / mine:.0f}x")
     mine, python = pair(one_pass, lambda: reference.logits(ids), rounds=25)
     show("  its forward pass alone", f"{python / mine:.0f}x", ">= 100x")
+    different = first_difference(model, XSLM, 10_000)
+    show("  10,000 generations that differ from plain Python", str(different), "None")
 
 
 def bench_steps() -> None:

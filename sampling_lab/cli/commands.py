@@ -188,7 +188,7 @@ def _rows(card: ModelCard) -> Iterator[tuple[str, str]]:
     from ..models.formats import FORMATS
 
     context = card.context_length
-    yield "format", f"{card.format}: {FORMATS[card.format]}"
+    yield "format", f"{card.format}: {FORMATS[card.format].description}"
     yield "parameters", f"{card.parameters:,}"
     yield "vocabulary", f"{card.vocab_size:,} tokens"
     yield "context", "unlimited" if context is None else f"{context:,} tokens"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CheckpointError, ParameterError
-from .formats import BEGINS_AS, FORMATS, begins_as, check_format, detect
+from .formats import FORMATS, begins_as, check_format, detect
 
 if TYPE_CHECKING:
     from .base import Model
@@ -31,10 +31,10 @@ def load(
     Args:
         path_or_name: a file, a directory, or a hub name (``organisation/model``).
         format: one of `FORMATS`; found from the file itself when None.
-        device: "auto" (CUDA where there is one), "cpu", "cuda", ….
+        device: "auto" (CUDA where available), "cpu", "cuda", ….
         dtype: "auto" (the format's own), "float32", "bfloat16", ….
         trust_remote_code: allow a hub model's own code to run; off by default.
-        options: what the one format understands, such as `tokenizer=` for Kimi K3.
+        options: further options of one format, such as `tokenizer=` for Kimi K3.
 
     Raises:
         CheckpointError: no such file, a damaged or unknown one, or one that would
@@ -51,17 +51,19 @@ def load(
         )
     target = _find(path_or_name)
     name = format or (detect(target) if isinstance(target, Path) else "huggingface")
-    # The loader itself knows best what is wrong with a file of its own kind.
-    if isinstance(target, Path) and begins_as(target) not in (BEGINS_AS[name], None):
-        check_format(target, name)
+    if isinstance(target, Path):
+        # Of a file of its kind, the loader itself says best what is wrong.
+        if begins_as(target) not in (FORMATS[name].begins_as, None):
+            check_format(target, name)
     loader = import_module(f".{name}.model", __name__)
-    return loader.load(
+    model: Model = loader.load(
         target,
         device=device,
         dtype=dtype,
         trust_remote_code=trust_remote_code,
         **options,
     )
+    return model
 
 
 def _find(path_or_name: str | Path) -> Path | str:
@@ -82,7 +84,7 @@ def _find(path_or_name: str | Path) -> Path | str:
 
 
 def _neighbours(path: Path) -> str:
-    """Name what does lie in the nearest folder that exists."""
+    """Return a hint that lists the nearest folder that exists."""
     parent = next((p for p in path.absolute().parents if p.is_dir()), None)
     if parent is None or parent == Path(parent.anchor):
         return ""

@@ -32,7 +32,10 @@ Prompt = str | Sequence[int] | Sequence[Message]
 class Tokenizer(Protocol):
     """Text to token ids and back; ids are never invented, text is never obeyed."""
 
-    vocab_size: int
+    @property
+    def vocab_size(self) -> int:
+        """One more than the highest token id."""
+        ...
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of plain text: special tokens in it are just characters."""

@@ -1,18 +1,22 @@
-"""Where a model's weights go, and in which precision."""
+"""The device and the precision of a model's weights."""
 
 from __future__ import annotations
 
 import torch
 
 from ..errors import ParameterError
+from .checks import first_sentence
 
 _DTYPES = {
-    name: getattr(torch, name) for name in "float32 bfloat16 float16 float64".split()
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+    "float64": torch.float64,
 }
 
 
 def find_device(name: str) -> torch.device:
-    """Return the device of a name; "auto" is CUDA where there is one, else the CPU.
+    """Return the device of a name; "auto" is CUDA where available, else the CPU.
 
     Raises:
         ParameterError: no such device on this machine.
@@ -23,10 +27,9 @@ def find_device(name: str) -> torch.device:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError, TypeError) as error:
-        reason = str(error).split("\n")[0].rstrip(".")
         raise ParameterError(
             f"device must be auto, cpu, or an accelerator that is there, got {name!r} "
-            f"({reason})"
+            f"({first_sentence(error)})"
         ) from error
     if device.type == "meta":
         raise ParameterError("device must hold data, got 'meta'")

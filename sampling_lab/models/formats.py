@@ -1,44 +1,57 @@
-"""Which format a checkpoint has, found from the file itself."""
+"""Detect the format of a checkpoint from the file itself."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import CheckpointError
+from .checks import read_head
+
+
+@dataclass(frozen=True)
+class Format:
+    """A kind of checkpoint; the package of its name in this room loads it.
+
+    Attributes:
+        name: as in `load(format=…)` and on cards.
+        description: what its checkpoints look like.
+        begins_as: how its files begin, as `begins_as` calls it.
+    """
+
+    name: str
+    description: str
+    begins_as: str
+
 
 FORMATS = {
-    "xslm": "a JSON toy GPT (model.json)",
-    "scratch_llm": "a train-llm-from-scratch .pt",
-    "kimi_k3": "a Kimi K3 trainer .pt, format version 7",
-    "huggingface": "a directory, hub name or .gguf that transformers loads",
+    format.name: format
+    for format in (
+        Format("xslm", "a JSON toy GPT (model.json)", "json"),
+        Format("scratch_llm", "a train-llm-from-scratch .pt", "torch"),
+        Format("kimi_k3", "a Kimi K3 trainer .pt, format version 7", "torch"),
+        Format(
+            "huggingface",
+            "a directory, hub name or .gguf that transformers loads",
+            "huggingface",
+        ),
+    )
 }
-"""Format name -> what its checkpoints look like; each is a module of this package."""
-
-
-BEGINS_AS = {
-    "xslm": "json",
-    "scratch_llm": "torch",
-    "kimi_k3": "torch",
-    "huggingface": "huggingface",
-}
-"""Format name -> what its files begin as."""
-
-
-_LFS_POINTER = b"version https://git-lfs"
+"""Name -> format."""
 
 
 def check_format(path: Path, name: str) -> None:
     """Refuse a file or directory of another format than `name`, saying which fits.
 
     Raises:
-        CheckpointError: of another format, or of none.
+        CheckpointError: of another format, or of no known one.
     """
     found = detect(path)
     if found != name:
         raise CheckpointError(
-            f"{path} is {FORMATS[found]}, not {FORMATS[name]}; load it with "
-            f"format={found!r} or without a format"
+            f"{path} is {FORMATS[found].description}, not {FORMATS[name].description}; "
+            f"load it with format={found!r} or without a format"
         )
 
 
@@ -46,18 +59,10 @@ def detect(path: Path) -> str:
     """Return the name of the format of an existing file or directory.
 
     Raises:
-        CheckpointError: empty, a Git LFS pointer, or nothing the lab knows.
+        CheckpointError: empty, a Git LFS pointer, or of no known format.
     """
     if path.is_dir():
         return _detect_directory(path)
-    head = _head(path)
-    if not head:
-        raise CheckpointError(f"{path} is empty (0 bytes); copy or download it again")
-    if head.startswith(_LFS_POINTER):
-        raise CheckpointError(
-            f"{path} is a Git LFS pointer of {path.stat().st_size} bytes, not the "
-            "checkpoint; run `git lfs pull`"
-        )
     kind = begins_as(path)
     if kind == "json":
         return _detect_json(path)
@@ -65,28 +70,25 @@ def detect(path: Path) -> str:
         return _detect_torch(path)
     if kind is not None:
         return kind
+    known = "; ".join(format.description for format in FORMATS.values())
     raise CheckpointError(
-        f"{path} ({path.stat().st_size} bytes, beginning {head[:12]!r}) is no "
-        f"checkpoint the lab knows; it loads {'; '.join(FORMATS.values())}"
+        f"{path} ({path.stat().st_size} bytes, beginning {read_head(path)[:12]!r}) is "
+        f"no checkpoint the lab knows; it loads {known}"
     )
 
 
 def begins_as(path: Path) -> str | None:
-    """Return what a file or directory begins as, or None where no format does."""
-    head = b"GGUF" if path.is_dir() else _head(path)
+    """Return the `Format.begins_as` of a file or directory, or None for no format.
+
+    Raises:
+        CheckpointError: unreadable, empty, or a Git LFS pointer.
+    """
+    head = b"GGUF" if path.is_dir() else read_head(path, 64)
     if head.startswith(b"GGUF"):
         return "huggingface"
     if head.lstrip().startswith(b"{"):
         return "json"
     return "torch" if head.startswith((b"PK", b"\x80")) else None
-
-
-def _head(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            return file.read(64)
-    except OSError as error:
-        raise CheckpointError(f"{path} cannot be read: {error}") from error
 
 
 def _detect_directory(path: Path) -> str:
@@ -113,11 +115,11 @@ def _detect_json(path: Path) -> str:
 
 
 def _detect_torch(path: Path) -> str:
-    from .torch_file import read_torch_file
+    from .torch_file import read_torch_file  # torch, only where a file needs it
 
     content = read_torch_file(path, weights=False)
     parts = [part for part in content.values() if isinstance(part, dict)]
     names = (str(name) for part in parts for name in part)
-    # The names tell of a file that has lost its version, too.
+    # The names of its weights reveal a file that has lost its version, too.
     is_kimi = "format_version" in content or any("model.layers." in n for n in names)
     return "kimi_k3" if is_kimi else "scratch_llm"

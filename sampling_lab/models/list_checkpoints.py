@@ -1,4 +1,4 @@
-"""Which checkpoints lie in a folder."""
+"""Find the checkpoints in a folder."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from ..errors import CheckpointError
 from .formats import detect
 
 FOLDER = "checkpoints"
-"""Where the lab keeps its own, at the root of a clone."""
+"""The folder of the shipped checkpoints, at the root of a clone."""
 
 
 def list_checkpoints(folder: str | Path | None = None) -> list[Path]:
-    """Return what `load` would take in a folder and in those below it.
+    """Return the paths that `load` accepts in a folder and in those below it.
 
-    A folder with a config.json is one checkpoint, whatever else lies in it. What
-    cannot be read as a checkpoint is left out.
+    A folder with a config.json is one checkpoint, and no other file in it is listed.
+    Files that cannot be read as a checkpoint are left out.
 
     Args:
         folder: None is the first `checkpoints` among the current folder's, its
-            parent's and that of the clone the package lies in.
+            parent's and the clone that contains the package.
 
     Example:
         >>> [path.name for path in list_checkpoints("checkpoints/xslm")]
@@ -42,15 +42,13 @@ def _below(folder: Path, depth: int = 2) -> Iterator[Path]:
     if (folder / "config.json").is_file():
         yield folder
         return
-    for path in _visible(folder):
+    for path in folder.iterdir():
+        if path.name.startswith("."):
+            continue
         if path.is_dir() and depth:  # bounded, for a link may lead back up
             yield from _below(path, depth - 1)
         elif _is_checkpoint(path):
             yield path
-
-
-def _visible(folder: Path) -> list[Path]:
-    return [path for path in folder.iterdir() if not path.name.startswith(".")]
 
 
 def _is_checkpoint(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""What a pickle would import, read from its opcodes without running any of them."""
+"""List what a pickle would import, from its opcodes, without running them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HARMLESS = frozenset(
         *(f"torch.{name}" for name in _DTYPES),
     }
 )
-"""All that a checkpoint of tensors and plain settings ever needs.
+"""Every name that a checkpoint of tensors and plain settings needs.
 
 Shorter than the list of `torch.load(weights_only=True)`, which also has types that
 take as much memory as a file asks for, such as ``bytearray``.
@@ -42,6 +42,7 @@ def imported_names(file: IO[bytes]) -> Iterator[str]:
     """
     texts: list[Any] = []  # text operands so far: STACK_GLOBAL takes the last two
     memo: dict[int, Any] = {}
+    argument: Any  # of a type that depends on the opcode
     for opcode, argument, _ in pickletools.genops(file):
         name = opcode.name
         if name in {"GLOBAL", "INST"}:

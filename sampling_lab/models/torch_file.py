@@ -1,28 +1,26 @@
-"""Open a ``.pt`` file: tensors and plain values only, and never more than it holds."""
+"""Open a ``.pt`` file: tensors and plain values only, no larger than the file."""
 
 from __future__ import annotations
 
 import codecs
 import re
-import tarfile
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from io import BytesIO
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.torch_version import TorchVersion
 
 from ..errors import CheckpointError
+from .checks import first_sentence, listed, read_head
 from .pickle_imports import first_refused
 
-_PREFIXES = ("module.", "_orig_mod.", "transformer.")
+_PREFIXES = re.compile(r"(module\.|_orig_mod\.|transformer\.)+")
 _STORAGE = re.compile(r"[^/]+/data/\d+")  # a tensor's bytes: never unpickled
-_DEEPEST = 3  # archives inside archives
-_SHARED = 2  # a tied weight shows the same bytes under two names
+_SHARED = 2  # a tied weight has the same bytes under two names
 
 
 def read_torch_file(path: str | Path, *, weights: bool = True) -> dict[str, Any]:
@@ -30,8 +28,8 @@ def read_torch_file(path: str | Path, *, weights: bool = True) -> dict[str, Any]
 
     Nothing in the file is executed. The names that its pickle would import are read
     first and must all be harmless; then `torch.load` reads it with `weights_only`,
-    first without data, so that every size is compared with the file's own before
-    memory is taken.
+    first without data, so that every size is compared with the file's before memory is
+    taken. With `weights`, the archive's checksums are compared too.
 
     Args:
         path: a file that `torch.save` wrote.
@@ -43,15 +41,14 @@ def read_torch_file(path: str | Path, *, weights: bool = True) -> dict[str, Any]
         the CPU: copy what you keep.
 
     Raises:
-        CheckpointError: not a ``.pt``, cut short, damaged, larger on paper than on
-            disk, or one that could run code; the refused type is named.
+        CheckpointError: not a ``.pt``, cut short, damaged, claiming more than the file
+            has, or one that could run code; the refused type is named.
     """
     path = Path(path)
-    try:
-        _check_head(path)
-        _check_archive(path)
-    except OSError as error:
-        raise CheckpointError(f"{path} cannot be read: {error}") from error
+    if path.is_dir():
+        raise CheckpointError(f"{path} is a directory; give the .pt file in it")
+    _check_head(path, read_head(path))
+    _check_archive(path, contents=weights)
     outline = _torch_load(path, map_location="meta")
     if not isinstance(outline, dict):
         raise CheckpointError(
@@ -75,19 +72,13 @@ def strip_prefixes(state: Mapping[Any, Any]) -> dict[str, Any]:
     for name, value in state.items():
         if not isinstance(name, str):
             raise CheckpointError(f"names of weights must be text, got {name!r}")
-        short = _strip(name)
+        short = name[match.end() :] if (match := _PREFIXES.match(name)) else name
         if short in stripped:
             raise CheckpointError(
                 f"{short} is in the state dict twice, under different prefixes"
             )
         stripped[short] = value
     return stripped
-
-
-def _strip(name: str) -> str:
-    while prefix := next((p for p in _PREFIXES if name.startswith(p)), None):
-        name = name[len(prefix) :]
-    return name
 
 
 def check_state(
@@ -123,11 +114,15 @@ def check_state(
         if name in state and (fault := _fault(name, state[name], shape, expected))
     ]
     problems = [("missing", missing), ("unexpected", unexpected), ("wrong", wrong)]
-    listed = [_listed(word, names) for word, names in problems if names]
-    if listed:
+    found = [
+        f"{len(names):,} {word} ({listed(names, 4)})"
+        for word, names in problems
+        if names
+    ]
+    if found:
         raise CheckpointError(
             f"{source} does not hold the weights its configuration asks for: "
-            + "; ".join(listed)
+            + "; ".join(found)
         )
 
 
@@ -143,35 +138,22 @@ def _fault(
     return None
 
 
-def _listed(word: str, names: Sequence[str], most: int = 4) -> str:
-    more = f", and {len(names) - most:,} more" if len(names) > most else ""
-    return f"{len(names):,} {word} ({', '.join(names[:most])}{more})"
-
-
-def _check_head(path: Path) -> None:
-    """Refuse what is no `torch.save` archive, saying what it is instead."""
-    if path.is_dir():
-        raise CheckpointError(f"{path} is a directory; give the .pt file in it")
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        head = file.read(512)
-    if not head:
-        raise CheckpointError(f"{path} is empty (0 bytes); copy or download it again")
-    if head.startswith(b"version https://git-lfs"):
-        raise CheckpointError(
-            f"{path} is a Git LFS pointer of {size} bytes, not the checkpoint; run "
-            "`git lfs pull`"
-        )
+def _check_head(path: Path, head: bytes) -> None:
+    """Refuse what is not a `torch.save` archive, saying what it is instead."""
     if zipfile.is_zipfile(path):
         return
+    what = f"{path} ({path.stat().st_size} bytes)"
     if head.startswith(b"PK"):
         raise CheckpointError(
-            f"{path} ({size} bytes) begins like a .pt but is cut short; copy or "
-            "download it again"
+            f"{what} begins like a .pt but is cut short; copy or download it again"
         )
-    _refuse_old_format(path, head, size)
+    if head.startswith(b"\x80"):
+        raise CheckpointError(
+            f"{what} is in torch's old format, or is a plain pickle; load it where it "
+            "was made and write it again with torch.save"
+        )
     kind = "text" if _is_text(head) else f"data that begins {head[:8]!r}"
-    raise CheckpointError(f"{path} ({size} bytes) is {kind}, not a .pt checkpoint")
+    raise CheckpointError(f"{what} is {kind}, not a .pt checkpoint")
 
 
 def _is_text(head: bytes) -> bool:
@@ -182,74 +164,58 @@ def _is_text(head: bytes) -> bool:
     return b"\0" not in head
 
 
-def _refuse_old_format(path: Path, head: bytes, size: int) -> None:
-    """Refuse pickles and tar files that torch wrote before 1.6, unsafe ones by name."""
-    if tarfile.is_tarfile(path):
-        with tarfile.open(path, "r:") as tar:
-            for member in tar:
-                if file := tar.extractfile(member):
-                    _refuse_names(path, file, member.name)
-    elif head.startswith(b"\x80"):
-        with path.open("rb") as file:
-            for _ in range(5):  # magic number, protocol, machine, object, storages
-                _refuse_names(path, file, "its pickle")
-    else:
-        return
-    raise CheckpointError(
-        f"{path} ({size} bytes) is in torch's old format, or is a plain pickle; load "
-        "it where it was made and write it again with torch.save"
-    )
-
-
-def _check_archive(path: Path) -> None:
+def _check_archive(path: Path, *, contents: bool) -> None:
+    """Check the table of contents and all pickles; with `contents`, every CRC too."""
     try:
-        _check_members(path, path.stat().st_size, path, 1)
-    except (zipfile.BadZipFile, NotImplementedError, EOFError) as error:
-        raise CheckpointError(f"{path} is a damaged archive: {error}") from error
+        with zipfile.ZipFile(path) as archive:
+            _check_table(path, archive.infolist())
+            for member in archive.infolist():
+                if not _STORAGE.fullmatch(member.filename):
+                    _check_member(path, archive, member.filename)
+            damaged = archive.testzip() if contents else None
+    except CheckpointError:
+        raise
+    except Exception as error:  # zipfile raises many kinds over damaged bytes
+        raise CheckpointError(
+            f"{path} is a damaged archive: {first_sentence(error)}"
+        ) from error
+    if damaged is not None:
+        raise CheckpointError(
+            f"{path} is damaged: the bytes of {damaged} do not have the CRC that was "
+            "written with them; copy or download it again"
+        )
 
 
-def _check_members(
-    path: Path, size: int, archive: Path | IO[bytes], depth: int
-) -> None:
-    """Check one archive's table of contents, and every pickle and archive in it."""
-    if depth > _DEEPEST:
-        raise CheckpointError(f"{path} holds archives more than {_DEEPEST} deep")
-    with zipfile.ZipFile(archive) as opened:
-        members = opened.infolist()
-        stored = all(m.compress_type == zipfile.ZIP_STORED for m in members)
-        claimed = sum(member.file_size for member in members)
-        if not stored or claimed > size:
-            raise CheckpointError(
-                f"{path} ({size:,} bytes) says that it unpacks to {claimed:,} bytes; "
-                "torch.save never compresses, so this is no checkpoint"
-            )
-        if len({member.filename for member in members}) < len(members):
-            raise CheckpointError(f"{path} holds one file name twice; it is damaged")
-        for member in members:
-            if not _STORAGE.fullmatch(member.filename):
-                _check_member(path, opened, member, depth)
+def _check_table(path: Path, members: Sequence[zipfile.ZipInfo]) -> None:
+    size, claimed = path.stat().st_size, sum(member.file_size for member in members)
+    stored = all(member.compress_type == zipfile.ZIP_STORED for member in members)
+    if not stored or claimed > size:
+        raise CheckpointError(
+            f"{path} ({size:,} bytes) says that it unpacks to {claimed:,} bytes; "
+            "torch.save never compresses, so this is not a checkpoint"
+        )
+    if len({member.filename for member in members}) < len(members):
+        raise CheckpointError(f"{path} holds one file name twice; it is damaged")
 
 
-def _check_member(
-    path: Path, opened: zipfile.ZipFile, member: zipfile.ZipInfo, depth: int
-) -> None:
-    name = member.filename
+def _check_member(path: Path, archive: zipfile.ZipFile, name: str) -> None:
+    """Refuse a program, an archive, and a pickle that imports what is not harmless."""
     if name.endswith("/constants.pkl"):
         raise CheckpointError(f"{path} is a TorchScript program, not a checkpoint")
-    with opened.open(member) as file:
+    with archive.open(name) as file:
         head = file.read(2)
     if head == b"PK":
-        inner = BytesIO(opened.read(member))
-        _check_members(path, member.file_size, inner, depth + 1)
-    elif name.endswith(".pkl") or head[:1] == b"\x80":
-        with opened.open(member) as file:
-            _refuse_names(path, file, name)
-
-
-def _refuse_names(path: Path, file: IO[bytes], member: str) -> None:
-    if (refused := first_refused(file)) is not None:
         raise CheckpointError(
-            f"{path} is refused: {member} asks for {refused}, which could run code; "
+            f"{path} holds an archive, {name}, which torch.load does not open; load "
+            "the .pt that is inside"
+        )
+    if not (name.endswith(".pkl") or head.startswith(b"\x80")):
+        return
+    with archive.open(name) as file:
+        refused = first_refused(file)
+    if refused is not None:
+        raise CheckpointError(
+            f"{path} is refused: {name} asks for {refused}, which could run code; "
             "only tensors and plain values are loaded, so save it again without that"
         )
 
@@ -260,15 +226,14 @@ def _torch_load(path: Path, **options: Any) -> Any:
         with _torch_version_allowed():
             return torch.load(path, weights_only=True, **options)
     except Exception as error:
-        reason = re.split(r"\n|\. ", str(error))[0] or type(error).__name__
         raise CheckpointError(
-            f"{path} ({path.stat().st_size:,} bytes) is no whole .pt checkpoint: "
-            f"{reason}"
+            f"{path} ({path.stat().st_size:,} bytes) is not a whole .pt checkpoint: "
+            f"{first_sentence(error)}"
         ) from error
 
 
 def _torch_version_allowed() -> AbstractContextManager[None]:
-    """Allow TorchVersion, and leave alone whatever the caller has allowed."""
+    """Allow TorchVersion, and leave what the caller has allowed as it is."""
     if TorchVersion in torch.serialization.get_safe_globals():
         return nullcontext()
     return torch.serialization.safe_globals([TorchVersion])

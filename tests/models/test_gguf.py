@@ -228,6 +228,18 @@ HOSTILE = {
         rest=text(b"general.alignment") + struct.pack("<II", 4, 0),
     ),
     "another version": header(version=9),
+    "more keys than any file": header(keys=1_025, rest=bytes(1 << 16)),
+    "more tensors than any file": header(tensors=16_385, rest=bytes(1 << 16)),
+    "arrays of no vocabulary": header(
+        keys=1, rest=text(b"k") + struct.pack("<IIQ", 9, 0, 5_000) + bytes(5_000)
+    ),
+    "the same key twice": header(
+        keys=2, rest=(text(b"k") + struct.pack("<II", 4, 0)) * 2
+    ),
+    "a text longer than any": header(keys=1, rest=text(bytes((1 << 20) + 1))),
+    "an offset beyond 64 bits": header(
+        tensors=1, rest=text(b"t") + struct.pack("<IQIQ", 1, 4, 0, 2**64 - 1)
+    ),
 }
 
 

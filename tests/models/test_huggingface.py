@@ -9,9 +9,6 @@ from transformers import (
     BloomConfig,
     GenerationConfig,
     GPT2Config,
-    MambaConfig,
-    MistralConfig,
-    RwkvConfig,
 )
 from transformers.cache_utils import DynamicLayer
 
@@ -20,106 +17,14 @@ from sampling_lab.errors import CheckpointError, ParameterError, PromptError
 from sampling_lab.models.huggingface.kv_cache import GrowingLayer
 from sampling_lab.models.huggingface.model import HuggingFaceModel
 from tests import tiny
+from tests.formats import GPT2
 
-SIZES = {"vocab_size": 64, "hidden_size": 32, "num_hidden_layers": 2}
-HEADS = {"num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 48}
-GPT2 = {"vocab_size": 64, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64}
-ARCHITECTURES = {
-    "llama": None,  # tiny.llama
-    "gpt2": GPT2Config(**GPT2),
-    "sliding window": MistralConfig(**SIZES, **HEADS, sliding_window=6),
-    "recurrent": MambaConfig(**SIZES, state_size=8),
-    "no cache": RwkvConfig(**SIZES, attention_hidden_size=32, context_length=64),
-}
 IDS = [5, 9, 33, 2, 61, 7, 7, 12, 40, 3, 18, 50, 21, 6, 44, 31, 8, 29, 11, 60]
-
-
-def network(name):
-    if ARCHITECTURES[name] is None:
-        return tiny.llama()
-    with torch.random.fork_rng():
-        torch.manual_seed(1)
-        return AutoModelForCausalLM.from_config(ARCHITECTURES[name]).eval()
-
-
-@pytest.fixture(scope="module", params=ARCHITECTURES)
-def model(request):
-    return HuggingFaceModel.wrap(network(request.param))
 
 
 @pytest.fixture(scope="module")
 def llama():
     return HuggingFaceModel.wrap(tiny.llama())
-
-
-def whole(model, ids):
-    """Return logits from one forward pass over all ids, without any cache."""
-    with torch.inference_mode():
-        output = model.network(input_ids=torch.tensor([ids]), use_cache=False)
-    return output.logits[0, -1]
-
-
-def close(found, expected):
-    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
-
-
-@pytest.mark.parametrize("lengths", [[20], [19, 20], range(1, 21), [7, 20], [1, 8, 20]])
-def test_any_split_of_a_prefix_gives_the_same_logits(model, lengths):
-    model.reset()
-    for length in lengths:
-        close(model.logits(IDS[:length]), whole(model, IDS[:length]))
-
-
-def test_going_back_and_another_way_gives_the_same_logits(model):
-    model.reset()
-    ways = [IDS, [*IDS[:9], 1], [*IDS[:9], 1, 2, 3], IDS[:3], [4], IDS[:12]]
-    for ids in ways:
-        close(model.logits(ids), whole(model, ids))
-    model.reset()
-    close(
-        model.logits_batch(ways[:3]), torch.stack([whole(model, w) for w in ways[:3]])
-    )
-
-
-def test_asking_again_runs_no_forward_pass(model):
-    model.reset()
-    first = generate(model, IDS[:4], SamplingParams(seed=1), max_new_tokens=6)
-    passes = model.forward_passes
-    params = SamplingParams(temperature=1.0, top_k=40, seed=1)
-    again = generate(model, IDS[:4], SamplingParams(seed=1), max_new_tokens=6)
-    assert again.token_ids == first.token_ids
-    next(stream(model, IDS[:4], params))
-    assert model.forward_passes == passes
-
-
-def test_one_more_token_is_one_token_of_work(llama):
-    seen = []
-    hook = llama.network.register_forward_pre_hook(
-        lambda module, args, kwargs: seen.append(kwargs["input_ids"].shape[1]),
-        with_kwargs=True,
-    )
-    llama.reset()
-    for ids in (IDS[:10], IDS[:11], [*IDS[:8], 1, 2], [*IDS[:8], 1, 2, 4]):
-        llama.logits(ids)
-    hook.remove()
-    assert seen == [10, 1, 2, 1]
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
-def test_an_interrupt_inside_a_forward_pass_leaves_no_trace(model, error):
-    model.reset()
-    model.logits(IDS[:6])
-    layers = [m for m in model.network.modules() if isinstance(m, torch.nn.ModuleList)]
-
-    def stop(*_):
-        raise error
-
-    hook = layers[0][1].register_forward_pre_hook(stop)  # layer 0 has cached already
-    with pytest.raises(error):
-        model.logits(IDS[:9])
-    hook.remove()
-    close(model.logits(IDS[:9]), whole(model, IDS[:9]))
-    close(model.logits(IDS[:7]), whole(model, IDS[:7]))
 
 
 steps = st.lists(

@@ -36,11 +36,6 @@ def test_a_mistyped_path_lists_what_is_there(tmp_path):
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b"", r"is empty \(0 bytes\)"),
-        (
-            b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 5\n",
-            "Git LFS pointer of 66 bytes.*git lfs pull",
-        ),
         (b"hello, world", r"12 bytes, beginning b'hello, world'.*it loads"),
         (b"{broken", "not valid JSON"),
         (b'{"a": 1}', r"keys \['a'\]; an XSLM checkpoint has settings"),

@@ -9,16 +9,7 @@ import pytest
 import torch
 
 from sampling_lab.models.pickle_imports import HARMLESS, first_refused, imported_names
-
-
-class Opens:
-    """Unpickling it would make a file."""
-
-    def __init__(self, path):
-        self.path = str(path)
-
-    def __reduce__(self):  # noqa: D105
-        return os.mkdir, (self.path,)
+from tests.formats import Opens
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))

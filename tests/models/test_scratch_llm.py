@@ -1,16 +1,12 @@
 """Scratch-LLM checkpoints: recorded replies, logits by hand, every kind of file."""
 
 import json
-import os
-import random
 import warnings
 from functools import cache
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch.torch_version import TorchVersion
 
 from sampling_lab import SamplingParams, generate, load, stream
@@ -169,57 +165,6 @@ def test_logits_equal_the_plain_computation_on_the_shipped_checkpoint(tiny):
         ids = case["prompt_ids"][:end]
         expected = plain_logits(state, sizes, ids)
         torch.testing.assert_close(tiny.logits(ids), expected, atol=1e-5, rtol=0)
-
-
-@settings(max_examples=25)
-@given(
-    st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=12), max_size=6),
-    st.booleans(),
-)
-def test_the_cache_never_shows(prefixes, forget):
-    """Any walk over prefixes gives what each prefix gives alone."""
-    model = unsaved_model()
-    model.reset()
-    for ids in prefixes:
-        if forget:
-            model._remembered.clear()
-        torch.testing.assert_close(model.logits(ids), oracle(ids), atol=1e-5, rtol=1e-5)
-
-
-@cache
-def unsaved_model():
-    sizes = Sizes(**SIZES)
-    return scratch_llm.ScratchLLM(load(TINY).card, random_state(), sizes)
-
-
-def test_one_more_token_runs_one_position(model):
-    model.reset()
-    seen = []
-    extend = model._extend
-    model._extend = lambda ids, past: seen.append((len(ids), past)) or extend(ids, past)
-    for ids in ([1, 2, 3], [1, 2, 3, 4], [1, 2, 9], [1, 2, 3, 4], [7]):
-        model.logits(ids)
-    del model._extend
-    assert seen == [(3, 0), (1, 3), (1, 2), (1, 0)]
-
-
-def test_greedy_is_the_argmax_of_the_logits(model, tiny):
-    for each in (model, tiny):
-        ids = [464, 6766, 318]
-        best = int(each.logits(ids).argmax())
-        if best != ENDOFTEXT:
-            assert generate(each, ids, GREEDY, max_new_tokens=1).token_ids == (best,)
-
-
-def test_nothing_global_changes(model):
-    random.seed(1), np.random.seed(1), torch.manual_seed(1)
-    before = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state()
-    generate(model, [1, 2], SamplingParams(seed=3), max_new_tokens=4)
-    assert random.getstate() == before[0]
-    assert np.random.get_state()[1].tolist() == before[1]
-    assert torch.equal(torch.get_rng_state(), before[2])
-    assert torch.is_grad_enabled()
-    assert not model.logits([1]).requires_grad
 
 
 # --- the context ---
@@ -450,23 +395,6 @@ def test_a_vocabulary_below_the_tokenizers_is_refused(tmp_path):
     }
     with pytest.raises(CheckpointError, match=r"100 is too small for .* r50k_base"):
         load(saved(tmp_path / "x.pt", {"model_state_dict": state, "cfg": sizes}))
-
-
-class Opens:
-    def __init__(self, path):
-        self.path = str(path)
-
-    def __reduce__(self):  # noqa: D105
-        return os.mkdir, (self.path,)
-
-
-def test_a_file_that_would_run_code_is_refused_by_type(tmp_path):
-    hostile = random_content(metrics={"loss": Opens(tmp_path / "made")})
-    file = saved(tmp_path / "x.pt", hostile)
-    for options in ({}, {"format": "scratch_llm"}):
-        with pytest.raises(CheckpointError, match="mkdir"):
-            load(file, **options)
-    assert not (tmp_path / "made").exists()
 
 
 # --- the card, and where it runs ---

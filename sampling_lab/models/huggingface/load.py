@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from ...errors import CheckpointError
+from ..checks import first_sentence, listed
 from ..formats import check_format
 from . import gguf as gguf_file
 from . import weights
-from .quiet import first_sentence, quiet
+from .quiet import quiet
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
@@ -65,9 +66,9 @@ def _download(name: str, **options: Any) -> Path:
             f"{name} was not downloaded before, and the hub is not asked or cannot be "
             "reached; check the network, or give a local directory"
         ) from error
-    except Exception as error:  # the hub's other errors, the network's, the disk's
+    except Exception as error:  # other errors of the hub, the network and the disk
         raise CheckpointError(
-            f"{name} could not be had from the hub: {first_sentence(error)}"
+            f"{name} could not be downloaded from the hub: {first_sentence(error)}"
         ) from error
 
 
@@ -84,7 +85,7 @@ def load_module(
 
     Raises:
         CheckpointError: sizes that the files do not have, weights missing,
-            unexpected or mismatched, or whatever the library refuses.
+            unexpected or mismatched, or anything that the library refuses.
     """
     try:
         with quiet():
@@ -94,7 +95,7 @@ def load_module(
             module, info = _read(directory, files, type(skeleton), config, dtype)
     except CheckpointError:
         raise
-    except Exception as error:  # hundreds of architectures, each with its own
+    except Exception as error:  # hundreds of architectures, each with its own errors
         raise CheckpointError(
             f"transformers cannot load {directory.absolute()}: {_explain(error)}"
         ) from error
@@ -107,9 +108,10 @@ def _config(directory: Path, trust: bool) -> PreTrainedConfig:
 
     if not (directory / "config.json").is_file():
         raise CheckpointError(f"{directory.absolute()} has no config.json")
-    return AutoConfig.from_pretrained(
+    config: PreTrainedConfig = AutoConfig.from_pretrained(
         directory, trust_remote_code=trust, local_files_only=True
     )
+    return config
 
 
 def _read(
@@ -127,11 +129,13 @@ def _read(
         "ignore_mismatched_sizes": True,
     }
     if files[0].suffix == ".safetensors":
-        return model_class.from_pretrained(
+        loaded: Any = model_class.from_pretrained(
             directory, use_safetensors=True, local_files_only=True, **options
         )
+        return loaded[0], loaded[1]
     state = weights.read_pickled(files)
-    module, info = model_class.from_pretrained(None, state_dict=state, **options)
+    loaded = model_class.from_pretrained(None, state_dict=state, **options)
+    module, info = loaded
     if (directory / "generation_config.json").is_file():
         from transformers import GenerationConfig
 
@@ -147,9 +151,9 @@ def _explain(error: Exception) -> str:
 
 
 def _check_complete(directory: Path, info: dict[str, Any]) -> None:
-    """List every weight that the files and the configuration do not agree on."""
+    """Refuse a difference between files and configuration, naming every weight."""
     problems = [
-        f"{kind}: {_listed(info[f'{kind}_keys'])}"
+        f"{kind}: {listed(sorted(map(_named, info[f'{kind}_keys'])))}"
         for kind in ("missing", "unexpected", "mismatched")
         if info[f"{kind}_keys"]
     ]
@@ -160,13 +164,8 @@ def _check_complete(directory: Path, info: dict[str, Any]) -> None:
         )
 
 
-def _listed(keys: Any, most: int = 6) -> str:
-    """Name weights; a mismatch comes as (name, shape in the file, shape asked)."""
-    names = sorted(
-        key
-        if isinstance(key, str)
-        else f"{key[0]} is {list(key[1])}, not {list(key[2])}"
-        for key in keys
-    )
-    more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+def _named(key: Any) -> str:
+    """Name a weight; a mismatch is (name, shape in the file, shape asked for)."""
+    if isinstance(key, str):
+        return key
+    return f"{key[0]} is {list(key[1])}, not {list(key[2])}"

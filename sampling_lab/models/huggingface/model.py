@@ -1,4 +1,4 @@
-"""Any causal language model that `transformers` loads, run by the lab's own loop."""
+"""Any causal language model that `transformers` loads, run by the lab's loop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from ..base import CachedModel, Message, ModelCard, Tokenizer
 from ..device import find_device, find_dtype
 from . import kv_cache
-from .batch import RowCache
+from .batch import BatchCache
 from .card import make_card
 from .load import find_directory, load_module
 from .quiet import quiet
@@ -39,8 +39,8 @@ _DIGESTED = ("config.json", "tokenizer.json")
 class HuggingFaceModel(CachedModel):
     """A `transformers` model whose forward pass the lab calls itself.
 
-    Nothing of `model.generate` is used: no sampling setting is filled in from
-    anywhere. `load` makes one from files and `wrap` from a model in memory.
+    `model.generate` is not used, so no sampling setting is filled in silently. `load`
+    makes one from files and `wrap` from a model in memory.
 
     Attributes:
         network: the `transformers` model.
@@ -63,7 +63,7 @@ class HuggingFaceModel(CachedModel):
         if "logits_to_keep" in accepted:
             self._options["logits_to_keep"] = 1
         new_cache = partial(kv_cache.new_cache, network.config)
-        self._batch = RowCache(self._run_rows, new_cache)
+        self._batch = BatchCache(self._run_rows, new_cache)
         self._clear()
 
     @classmethod
@@ -84,15 +84,14 @@ class HuggingFaceModel(CachedModel):
             >>> HuggingFaceModel.wrap(GPT2LMHeadModel(config)).logits([1, 2]).shape
             torch.Size([9])
         """
-        if tokenizer is not None and not hasattr(tokenizer, "token_bytes"):
-            tokenizer = HfTokenizer(tokenizer)
-        return _build(model, tokenizer, name or type(model).__name__)
+        return _build(model, _wrapped(tokenizer), name or type(model).__name__)
 
     def chat_ids(self, messages: Sequence[Message]) -> list[int]:
         """Return the ids of a conversation, ending where the assistant begins."""
-        if not self.card.chat:
+        chat_ids = getattr(self.tokenizer, "chat_ids", None)
+        if chat_ids is None or not self.card.chat:
             return super().chat_ids(messages)
-        return self.tokenizer.chat_ids(messages)
+        return list(chat_ids(messages))
 
     def _extend(self, new_ids: tuple[int, ...], past_length: int) -> Tensor:
         if self._cache_name is None:
@@ -113,7 +112,8 @@ class HuggingFaceModel(CachedModel):
         input_ids = input_ids.to(self.network.device)
         with _evaluating(self._parts):
             output = self.network(input_ids=input_ids, **known, **self._options)
-        return output.logits[:, -1]
+        logits: Tensor = output.logits[:, -1]
+        return logits
 
     def _forward_together(self, rows: Sequence[tuple[int, ...]]) -> list[Tensor] | None:
         if self._cache_name is None or not kv_cache.is_plain(self._cache):
@@ -166,7 +166,7 @@ def load(
 
     Args:
         path_or_name: a directory with config.json, a GGUF file, or a hub name.
-        device: "auto" (CUDA where there is one), "cpu", "cuda", ….
+        device: "auto" (CUDA where available), "cpu", "cuda", ….
         dtype: "auto" (the checkpoint's own), "float32", "bfloat16", ….
         trust_remote_code: allow the author's own Python code to run.
         revision: a hub branch, tag or commit.
@@ -196,26 +196,35 @@ def load(
         trust_remote_code=trust_remote_code,
     )
     files += [directory / n for n in _DIGESTED if (directory / n).is_file()]
-    return _build(network.to(placed), words, _name(path_or_name), files)
+    network.to(placed)  # type: ignore[arg-type]  # a decorator of the library hides it
+    return _build(network, words, _name(path_or_name), files)
 
 
 def _name(path_or_name: str | Path) -> str:
-    """What people call it: the hub's name, or the directory's or file's own."""
+    """Return a name for people: the hub's, the directory's or the file's."""
     path = Path(path_or_name)
     if path.is_dir():
         return path.resolve().name
     return path.stem if path.is_file() else str(path_or_name)
 
 
-def _tokenizer(given: Any, **options: bool) -> Tokenizer | None:
-    """Return the lab's view of a tokenizer, loading it where a place is given."""
+def _tokenizer(
+    given: str | Path | Tokenizer | PreTrainedTokenizerBase | None, **options: Any
+) -> Tokenizer | None:
+    """Return the lab's view of a tokenizer, loading it from a directory or the hub."""
     if isinstance(given, Path) and not any((given / n).is_file() for n in _TOKENIZERS):
         return None
     if isinstance(given, str | Path):
         return load_tokenizer(given, **options)
-    if given is None or hasattr(given, "token_bytes"):
-        return given
-    return HfTokenizer(given)
+    return _wrapped(given)
+
+
+def _wrapped(tokenizer: Tokenizer | PreTrainedTokenizerBase | None) -> Tokenizer | None:
+    from transformers import PreTrainedTokenizerBase
+
+    if isinstance(tokenizer, PreTrainedTokenizerBase):
+        return HfTokenizer(tokenizer)
+    return tokenizer
 
 
 def _build(
@@ -232,9 +241,10 @@ def _build(
 def _width(network: PreTrainedModel) -> int:
     """Return how many logits the model gives, from a forward pass over one token.
 
-    What an architecture has to say about missing fast kernels it says once, at its
-    first pass: here, where nobody is disturbed.
+    An architecture that logs notices about missing fast kernels does so at its first
+    pass: here, where they are silenced.
     """
     input_ids = torch.zeros(1, 1, dtype=torch.long, device=network.device)
     with quiet(), torch.inference_mode(), _evaluating(tuple(network.modules())):
-        return network(input_ids=input_ids, use_cache=False).logits.shape[-1]
+        logits: Tensor = network(input_ids=input_ids, use_cache=False).logits
+    return logits.shape[-1]

@@ -1,7 +1,8 @@
-"""Call transformers without it talking, and leave all global state as it was."""
+"""Call transformers without any output, and leave all global state as it was."""
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,12 +21,12 @@ def quiet(progress: bool = False) -> Iterator[None]:
         progress: leave the progress bars on.
     """
     import torch  # here, not above: looking at a converted file needs neither
-    from transformers.utils import logging
+    from transformers.utils import logging as library
 
-    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    verbosity, bars = library.get_verbosity(), library.is_progress_bar_enabled()
     dtype = torch.get_default_dtype()
-    logging.set_verbosity_error()
-    _show_bars(logging, progress)
+    library.set_verbosity(logging.ERROR)
+    _show_bars(library, progress)
     try:
         with torch.random.fork_rng(devices=[]), _gguf_bar(progress):
             with warnings.catch_warnings():
@@ -33,15 +34,15 @@ def quiet(progress: bool = False) -> Iterator[None]:
                 yield
     finally:
         torch.set_default_dtype(dtype)
-        logging.set_verbosity(verbosity)
-        _show_bars(logging, bars)
+        library.set_verbosity(verbosity)
+        _show_bars(library, bars)
 
 
-def _show_bars(logging: Any, show: bool) -> None:
+def _show_bars(library: Any, show: bool) -> None:
     if show:
-        logging.enable_progress_bar()
+        library.enable_progress_bar()
     else:
-        logging.disable_progress_bar()
+        library.disable_progress_bar()
 
 
 @contextmanager
@@ -53,16 +54,10 @@ def _gguf_bar(progress: bool) -> Iterator[None]:
         options["desc"] = "Converting GGUF"
         return original(iterable, disable=not progress, **options)
 
-    original = reader.tqdm
-    reader.tqdm = bar
+    names = vars(reader)
+    original = names["tqdm"]
+    names["tqdm"] = bar
     try:
         yield
     finally:
-        reader.tqdm = original
-
-
-def first_sentence(error: BaseException, limit: int = 240) -> str:
-    """Return the first sentence of a library's message, on one line."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    text = text.split(". ")[0].removesuffix(".")
-    return text if len(text) <= limit else f"{text[:limit]}…"
+        names["tqdm"] = original

@@ -1,17 +1,19 @@
-"""A Hugging Face tokenizer behind the lab's own interface."""
+"""A Hugging Face tokenizer with the lab's interface."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import CheckpointError, PromptError
 from ...text import visible_bytes
 from ..base import Message
-from .quiet import first_sentence, quiet
+from ..byte_level import byte_of_character
+from ..checks import first_sentence
+from .quiet import quiet
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -20,12 +22,12 @@ _SPACE = "▁"  # how SentencePiece writes a space
 
 
 class HfTokenizer:
-    """Text to ids as `transformers` does it, except that no text is ever obeyed.
+    """Text to ids as in `transformers`, except that no text acts as a control token.
 
-    `encode` gives the ids of ``tokenizer(text)``, with whatever the tokenizer puts
-    around a text (often a beginning-of-text token), but the name of a special token
-    inside the text is only characters. The wrapped tokenizer's settings stay as they
-    were.
+    `encode` returns the ids of ``tokenizer(text)``, including any token that the
+    tokenizer puts around a text (often a beginning-of-text token), but the name of a
+    special token inside the text is only characters. The wrapped tokenizer's settings
+    stay as they were.
 
     Attributes:
         wrapped: the tokenizer of `transformers`.
@@ -49,15 +51,16 @@ class HfTokenizer:
     def decode(self, token_ids: Sequence[int]) -> str:
         """Return the text of ids; special tokens and unknown ids add nothing."""
         known = [int(token_id) for token_id in token_ids if token_id in self._pieces]
-        return self.wrapped.decode(
+        text = self.wrapped.decode(
             known, skip_special_tokens=True, clean_up_tokenization_spaces=False
         )
+        return str(text)
 
     def token_bytes(self, token_id: int) -> bytes:
         """Return the bytes of one token; ``b""`` for an id the tokenizer lacks.
 
-        A token that begins a word carries the space before it, in byte-level,
-        SentencePiece and WordPiece vocabularies alike.
+        A token that begins a word includes the space before it, in byte-level,
+        SentencePiece and WordPiece vocabularies.
         """
         piece = self._pieces.get(token_id)
         if piece is None:
@@ -95,7 +98,7 @@ class HfTokenizer:
             )
         turns = [_checked(message) for message in messages]
         try:
-            encoded = self.wrapped.apply_chat_template(
+            encoded: Any = self.wrapped.apply_chat_template(
                 turns,
                 add_generation_prompt=True,
                 sanitize_control_tokens=True,
@@ -107,7 +110,7 @@ class HfTokenizer:
 
     @cached_property
     def _added(self) -> dict[int, str]:
-        """Tokens kept outside the vocabulary's own spelling: their text as it is."""
+        """Tokens that are not in the vocabulary's spelling: id -> text."""
         decoder = self.wrapped.added_tokens_decoder
         return {index: token.content for index, token in decoder.items()}
 
@@ -163,7 +166,7 @@ def load_tokenizer(
                 local_files_only=local or local_files_only,
                 trust_remote_code=trust_remote_code,
             )
-    except Exception as error:  # whatever the many tokenizer classes raise
+    except Exception as error:  # many tokenizer classes, each with its own errors
         where = Path(source).absolute() if local else source
         raise CheckpointError(
             f"no tokenizer could be read from {where}: {first_sentence(error)}"
@@ -201,21 +204,8 @@ def _types(part: Any) -> list[str]:
     return [state["type"], *(step["type"] for step in inside)]
 
 
-@cache
-def _byte_of_character() -> dict[str, int]:
-    """GPT-2's map of the 256 bytes to printable characters, the other way round.
-
-    Bytes that print as themselves stay; the others get the characters from U+0100
-    on, in order.
-    """
-    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in printable]
-    shifted = {chr(0x100 + n): byte for n, byte in enumerate(others)}
-    return {chr(byte): byte for byte in printable} | shifted
-
-
 def _byte_level(piece: str) -> bytes:
-    table = _byte_of_character()
+    table = byte_of_character()
     if not all(character in table for character in piece):
         return piece.encode()
     return bytes(table[character] for character in piece)

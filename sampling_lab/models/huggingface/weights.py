@@ -12,6 +12,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from ...errors import CheckpointError
+from ..checks import listed, read_head
 from ..torch_file import read_torch_file
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ SAFE, PICKLED = "model.safetensors", "pytorch_model.bin"
 
 
 def weight_files(directory: Path) -> list[Path]:
-    """Return the files that hold a directory's weights, safetensors where there are.
+    """Return the files with a directory's weights, safetensors if there are any.
 
     Raises:
         CheckpointError: none, or a part that the index names is not there.
@@ -34,7 +35,7 @@ def weight_files(directory: Path) -> list[Path]:
             return _parts(index)
     raise CheckpointError(
         f"{directory.absolute()} has neither {SAFE} nor {PICKLED}; "
-        f"it holds {', '.join(sorted(p.name for p in directory.iterdir()))}"
+        f"it holds {listed(sorted(p.name for p in directory.iterdir()), 12)}"
     )
 
 
@@ -48,7 +49,7 @@ def _parts(index: Path) -> list[Path]:
     foreign = [name for name in names if Path(name).name != name]
     if lost or foreign or not parts:
         raise CheckpointError(
-            f"{index} names files that are not beside it: {', '.join(lost + foreign)}"
+            f"{index} names files that are not beside it: {listed(lost + foreign)}"
         )
     return parts
 
@@ -74,7 +75,7 @@ def shapes(files: list[Path]) -> dict[str, tuple[int, ...]]:
 
 
 def _shapes(file: Path) -> dict[str, tuple[int, ...]]:
-    _refuse_pointer(file)
+    read_head(file)
     if file.suffix == ".bin":
         state = _read(file, weights=False)
         return {name: tuple(value.shape) for name, value in state.items()}
@@ -87,16 +88,6 @@ def _shapes(file: Path) -> dict[str, tuple[int, ...]]:
             f"{file} ({file.stat().st_size:,} bytes) is not a whole safetensors file: "
             f"{error}; copy or download it again"
         ) from error
-
-
-def _refuse_pointer(file: Path) -> None:
-    """Say what a small text in place of the weights is: git-lfs has not run."""
-    with file.open("rb") as opened:
-        if opened.read(23) == b"version https://git-lfs":
-            raise CheckpointError(
-                f"{file} is a Git LFS pointer of {file.stat().st_size} bytes, not the "
-                "weights; run `git lfs pull`"
-            )
 
 
 def outline(
@@ -120,7 +111,9 @@ def outline(
             f"only {len(held):,} tensors"
         )
     with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(config, trust_remote_code=trust)
+        model: PreTrainedModel = AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]  # the library
+            config, trust_remote_code=trust
+        )
     asked = sum(weight.numel() for weight in model.parameters())
     there = sum(map(prod, held.values()))
     if asked > there:

@@ -11,6 +11,7 @@ from transformers import KimiLinearConfig, PreTrainedConfig
 from transformers.activations import ACT2FN
 
 from ...errors import CheckpointError
+from ..checks import first_sentence, listed
 
 CHUNK_SIZE = 64
 """Tokens that KDA's chunked form handles at once; fixed in the library."""
@@ -45,8 +46,8 @@ _SIZES = (
 )
 _LAYER = re.compile(r"model\.layers\.(\d+)\.")
 
-_Rule = tuple[str, str, Callable[[KimiLinearConfig], bool]]
-# What no tensor's shape reveals, and the library finds out only in mid-run.
+_Rule = tuple[str, str, Callable[[Any], bool]]
+# Rules that no tensor's shape reveals, and that the library checks only while running.
 _RULES: tuple[_Rule, ...] = (
     (
         "layer_types",
@@ -96,7 +97,7 @@ def read_config(given: Mapping[Any, Any], weights: Iterable[str]) -> KimiLinearC
 
     The number of layers is compared with the names of the weights first, so that no
     claim makes the library build more than the file holds. Dropout is off and no
-    special token is set: none has a part in the logits.
+    special token is set, since neither affects the logits.
 
     Args:
         given: the settings: those of `KimiLinearConfig` under any of its names, and
@@ -144,8 +145,7 @@ def _refuse_unknown(given: Mapping[Any, Any], known: set[str], where: str) -> No
     unknown = sorted(str(key) for key in given if key not in known)
     if unknown:
         raise CheckpointError(
-            f"{where} has settings that kimi_linear does not know: "
-            + ", ".join(unknown[:6])
+            f"{where} has settings that kimi_linear does not know: " + listed(unknown)
         )
 
 
@@ -153,8 +153,9 @@ def _library_config(settings: dict[str, Any]) -> KimiLinearConfig:
     try:
         return KimiLinearConfig(**settings)
     except Exception as error:  # of any kind: the values come from a stranger's file
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise CheckpointError(f"the configuration is refused: {reason}") from error
+        raise CheckpointError(
+            f"the configuration is refused: {first_sentence(error)}"
+        ) from error
 
 
 def _check_rules(config: KimiLinearConfig) -> None:

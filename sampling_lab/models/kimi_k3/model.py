@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,6 +18,7 @@ from ...errors import (
     PromptError,
 )
 from ..base import CachedModel, ModelCard
+from ..checks import dictionary_in, is_plain, listed
 from ..device import find_device, find_dtype
 from ..huggingface.tokenizer import HfTokenizer, load_tokenizer
 from ..torch_file import read_torch_file, strip_prefixes
@@ -30,7 +30,7 @@ CONFIG_KEYS = ("model_config", "model_cfg", "config")
 STATE_KEYS = ("model_state_dict", "model_state", "model")
 BACKENDS = ("reference", "fused")
 EOS_OF_RAW_IDS = 0
-"""What ends a generation where no tokenizer says it."""
+"""The id that ends a generation where there is no tokenizer."""
 
 _PREFILL_BLOCK = 8 * CHUNK_SIZE  # KDA's chunked form needs 64 x 64 x width per chunk
 
@@ -50,7 +50,7 @@ def load(
 
     Args:
         path: the file; it is only read.
-        device: "auto" (CUDA where there is one), "cpu", "cuda", ….
+        device: "auto" (CUDA where available), "cpu", "cuda", ….
         dtype: "auto" and "float32" are the same; "bfloat16" needs CUDA hardware that
             supports it.
         trust_remote_code: allow a hub tokenizer's own code to run; off by default.
@@ -64,7 +64,7 @@ def load(
     Raises:
         CheckpointError: not such a file, another version, settings or weights that
             do not fit, or a tokenizer whose length is not the vocabulary's.
-        ParameterError: a device, dtype or backend that this machine cannot give.
+        ParameterError: a device, dtype or backend that this machine does not have.
         MissingPackageError: "fused" without flash-linear-attention.
     """
     path = Path(path)
@@ -73,8 +73,8 @@ def load(
     check_backend(backend, place)
     content = read_torch_file(path)
     _check_version(path, content)
-    state = strip_prefixes(_entry(path, content, STATE_KEYS))
-    config = read_config(_entry(path, content, CONFIG_KEYS), state)
+    state = strip_prefixes(dictionary_in(path, content, STATE_KEYS))
+    config = read_config(dictionary_in(path, content, CONFIG_KEYS), state)
     network = build(config, backend)
     assign_weights(network, state, precision, place)
     words = _tokenizer(
@@ -130,8 +130,8 @@ class KimiK3(CachedModel):
         if self._cache is None:
             self._cache = DynamicCache(config=self.network.config)
         ids = torch.tensor([new_ids], device=self.network.device)  # (1, T)
-        for block in ids.split(_PREFILL_BLOCK, dim=1):
-            logits = self.network(
+        for block in torch.split(ids, _PREFILL_BLOCK, dim=1):
+            logits: Tensor = self.network(
                 input_ids=block, cache=self._cache, use_cache=True, logits_to_keep=1
             ).logits  # (1, 1, V)
         return logits[0, -1]  # (V,)
@@ -188,7 +188,7 @@ def _check_version(path: Path, content: Mapping[Any, Any]) -> None:
             f"{path}: format_version must be the integer {FORMAT_VERSION}, "
             f"got {version!r}; write it again with a trainer of that version"
         )
-    holds, hint = ", ".join(map(str, content)) or "nothing", ""
+    holds, hint = listed([str(key)[:40] for key in content], 10) or "nothing", ""
     if "model_state_dict" in content and {"cfg", "config"} & content.keys():
         hint = "; if it is a train-llm-from-scratch one, use format='scratch_llm'"
     raise CheckpointError(
@@ -197,28 +197,10 @@ def _check_version(path: Path, content: Mapping[Any, Any]) -> None:
     )
 
 
-def _entry(
-    path: Path, content: Mapping[Any, Any], names: tuple[str, ...]
-) -> Mapping[Any, Any]:
-    """Return the entry under the first of `names` that is there."""
-    name = next((name for name in names if name in content), None)
-    if name is None:
-        raise CheckpointError(
-            f"{path} has no {', '.join(names[:-1])} or {names[-1]}; it holds "
-            f"{', '.join(map(str, content))}"
-        )
-    if not isinstance(content[name], Mapping):
-        raise CheckpointError(
-            f"{name} in {path} must be a dictionary, got a "
-            f"{type(content[name]).__name__}"
-        )
-    return content[name]
-
-
 def _tokenizer(
     path: Path, source: str | Path | None, vocab_size: int, **options: Any
 ) -> HfTokenizer | None:
-    """Load the tokenizer that was asked for, or the one beside the checkpoint."""
+    """Load the given tokenizer, or the one in the checkpoint's folder."""
     if source is None:
         if not (path.parent / "tokenizer.json").is_file():
             return None
@@ -240,8 +222,8 @@ def _stop_token_ids(tokenizer: HfTokenizer | None) -> tuple[int, ...]:
 
 
 def _shape(config: KimiLinearConfig) -> dict[str, Any]:
-    full = config.layer_types.count("full_attention")
-    sparse = config.mlp_layer_types.count("sparse")
+    full = (config.layer_types or []).count("full_attention")
+    sparse = (config.mlp_layer_types or []).count("sparse")
     return {
         "layers": f"{config.num_hidden_layers - full} KDA, {full} MLA",
         "experts": f"{config.num_experts_per_tok} of {config.num_local_experts} "
@@ -252,14 +234,8 @@ def _shape(config: KimiLinearConfig) -> dict[str, Any]:
 
 
 def _notes(content: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the trainer's plain numbers and words, and the names of all the rest."""
+    """Return the trainer's plain values, and the names of all other entries."""
     rest = [key for key in content if key not in (*CONFIG_KEYS, *STATE_KEYS)]
-    notes = {str(key): content[key] for key in rest if _is_plain(content[key])}
+    notes = {str(key): content[key] for key in rest if is_plain(content[key])}
     unused = [str(key) for key in rest if str(key) not in notes]
     return notes | {"not used": unused}
-
-
-def _is_plain(value: Any) -> bool:
-    if isinstance(value, float):
-        return math.isfinite(value)
-    return type(value) in (bool, int, str) or value is None

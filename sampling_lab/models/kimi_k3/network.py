@@ -1,4 +1,4 @@
-"""The Kimi K3 network: the library's `kimi_linear`, with its kernels chosen by us."""
+"""The Kimi K3 network: the library's `kimi_linear`, on kernels that we choose."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def build(
     """Return the network of a configuration, in eval mode.
 
     Args:
-        config: from `kimi_k3_config.read_config`.
+        config: from `config.read_config`.
         backend: "reference" (plain PyTorch everywhere) or "fused" (the fast kernels
             that are installed).
         device: "meta" has shapes only, takes no memory and draws nothing; on any
@@ -51,7 +51,8 @@ def build(
     for module in network.modules():
         if isinstance(module, library.KimiLinearDeltaAttention):
             module.forward = MethodType(forward, module)
-    return network.eval()
+    network.eval()  # type: ignore[no-untyped-call]  # the library
+    return network
 
 
 def _delta_forward(backend: str) -> Callable[..., Tensor]:
@@ -59,8 +60,8 @@ def _delta_forward(backend: str) -> Callable[..., Tensor]:
 
     The library decides once per process, when it is imported, to call a fast kernel
     wherever one is installed, even on a CPU that cannot run it, and logs a notice for
-    each that is not. Here the same code runs with its plain PyTorch functions in their
-    place, so that "reference" is just that, and there is nothing to give notice of.
+    each that is missing. Here the same code runs with its plain PyTorch functions
+    instead, so that "reference" is exactly that and nothing is logged.
     """
     source = inspect.unwrap(library.KimiLinearDeltaAttention.forward)
     plain = {

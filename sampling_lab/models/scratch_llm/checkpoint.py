@@ -1,11 +1,10 @@
-"""The file of a scratch-LLM checkpoint: its sizes, its weights, what the trainer noted.
+"""The file of a scratch-LLM checkpoint: sizes, weights and trainer's notes.
 
-Every size is compared with the file's own tensors before anything is built on it.
+Every size is compared with the file's own tensors before it is used.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass
@@ -16,6 +15,7 @@ from torch import Tensor
 
 from ...errors import CheckpointError
 from ...sampling.validation import whole_number
+from ..checks import dictionary_in, is_plain
 from ..torch_file import check_state, read_torch_file, strip_prefixes
 from .tokenizer import VOCAB_SIZE
 
@@ -36,8 +36,13 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, Tensor], Size
         CheckpointError: not such a file, or its configuration and weights differ.
     """
     content = read_torch_file(path)
-    state = strip_prefixes(_entry(content, path, "model_state_dict"))
-    sizes = _checked_sizes(_entry(content, path, "cfg", "config"), state, path)
+    hint = ""
+    if "format_version" in content:
+        hint = "; it has a format_version, so load it with format='kimi_k3'"
+    weights = dictionary_in(path, content, ["model_state_dict"], hint)
+    config = dictionary_in(path, content, ["cfg", "config"], hint)
+    state = strip_prefixes(weights)
+    sizes = _checked_sizes(config, state, path)
     expected = sizes.shapes()
     check_state(
         expected,
@@ -92,7 +97,7 @@ class Sizes:
         return shapes
 
     def buffer_shapes(self) -> dict[str, tuple[int, ...]]:
-        """Return what files also hold and what follows from the sizes: the masks."""
+        """Return the name and shape of the masks, which a file may also hold."""
         t = self.context_length
         masks = {
             f"attn_blocks.{block}.attn.heads.{head}.tril": (t, t)
@@ -102,29 +107,12 @@ class Sizes:
         return {"pos_idxs": (t,), **masks}
 
 
-def _entry(content: Mapping[str, Any], path: Path, *names: str) -> Mapping[str, Any]:
-    """Return the first of some entries that is there, which must be a dictionary."""
-    name = next((name for name in names if content.get(name)), None)
-    if name is None:
-        hint = ""
-        if "format_version" in content:
-            hint = "; a format_version is there, so load it with format='kimi_k3'"
-        raise CheckpointError(
-            f"{path} has no {' or '.join(names)}; it holds "
-            f"{', '.join(map(str, content)) or 'nothing'}{hint}"
-        )
-    if not isinstance(content[name], Mapping):
-        kind = type(content[name]).__name__
-        raise CheckpointError(f"{name} in {path} must be a dictionary, got a {kind}")
-    return content[name]
-
-
 def _checked_sizes(
     config: Mapping[str, Any], state: Mapping[str, Any], path: Path
 ) -> Sizes:
-    """Read the sizes, and compare them with the file's own tensors first of all.
+    """Read the sizes and compare them with the file's own tensors.
 
-    Only then is it safe to count up to them.
+    Nothing counts up to a size before it is known to be true.
     """
     try:
         sizes = Sizes(*(_size(config, name) for name in Sizes.__annotations__))
@@ -142,7 +130,8 @@ def _checked_sizes(
         raise CheckpointError(f"{path}: its configuration asks for {', '.join(wrong)}")
     if sizes.n_embed % sizes.n_head:
         raise CheckpointError(
-            f"{path}: n_embed {sizes.n_embed} is no multiple of n_head {sizes.n_head}"
+            f"{path}: n_embed must be a multiple of n_head ({sizes.n_head}), got "
+            f"{sizes.n_embed}"
         )
     if sizes.vocab_size < VOCAB_SIZE:
         raise CheckpointError(
@@ -161,7 +150,7 @@ def _size(config: Mapping[str, Any], name: str) -> int:
 
 
 def _sizes_of(state: Mapping[str, Any]) -> tuple[int, ...]:
-    """Read the sizes off the tensors; 0 for what they do not show."""
+    """Return the sizes that the tensors show; 0 for those that they do not."""
     vocab_size, n_embed = _shape(state, "token_embed.weight")
     context_length, _ = _shape(state, "position_embed.weight")
     blocks = {match[1] for name in state if (match := _BLOCK.match(name))}
@@ -175,7 +164,7 @@ def _shape(state: Mapping[str, Any], name: str) -> tuple[int, ...]:
 
 
 def details(content: Mapping[str, Any], sizes: Sizes) -> dict[str, Any]:
-    """Return what the trainer wrote down, as strict JSON data."""
+    """Return the trainer's notes, as strict JSON data."""
     kept = {name: content.get(name) for name in ("stage", "step", "pytorch_version")}
     noted = {name: _plain(value) for name, value in kept.items()}
     metrics = content.get("metrics")
@@ -186,8 +175,5 @@ def details(content: Mapping[str, Any], sizes: Sizes) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a scalar as it is, and anything JSON could not carry as text."""
-    is_finite = isinstance(value, float) and math.isfinite(value)
-    if value is None or is_finite or type(value) in (bool, int, str):
-        return value
-    return str(value)[:200]
+    """Return a plain scalar unchanged, and anything else as text."""
+    return value if is_plain(value) else str(value)[:200]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -18,23 +18,23 @@ from .network import Weights, weight_shapes
 from .tokenizer import BPE
 
 MAX_FILE_BYTES = 16 << 20
-"""A toy is far smaller than 16 MiB; a larger file is not read into memory."""
+"""A toy is far smaller; a larger file is not read into memory."""
 
 _SEED_LIMIT = 2**64
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a checkpoint says about itself.
+    """The settings in a checkpoint.
 
     Attributes:
         width: size of the vector at every position.
-        context: how many last tokens the model sees.
-        seed: drew the initial weights, in [0, 2**64).
-        steps: how many training steps the weights have had.
-        learning_rate: of those steps; > 0.
-        tokens: how many new tokens a generation makes unless told otherwise.
-        max_tokens: the most that it may be told to make.
+        context: length of the sliding window, in tokens.
+        seed: of the initial weights, in [0, 2**64).
+        steps: number of training steps so far.
+        learning_rate: of the training steps; > 0.
+        tokens: default number of new tokens in a generation.
+        max_tokens: largest number that may be asked for.
     """
 
     width: int = 32
@@ -46,7 +46,7 @@ class Settings:
     max_tokens: int = 64
 
     def __post_init__(self) -> None:
-        """Refuse what the attributes' rules do not allow."""
+        """Refuse values outside the attributes' rules."""
         for name in ("width", "context", "tokens", "max_tokens"):
             whole_number(name, getattr(self, name))
         for name in ("seed", "steps"):
@@ -65,7 +65,7 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """All that a file holds; the weights are float64."""
+    """The contents of a file; the weights are float64."""
 
     settings: Settings
     tokenizer: BPE
@@ -87,7 +87,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
         )
         return _checkpoint(data)
     except (CheckpointError, ParameterError) as error:
-        raise CheckpointError(f"{path} is no XSLM checkpoint: {error}") from None
+        raise CheckpointError(f"{path} is not an XSLM checkpoint: {error}") from None
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} is not valid JSON: {error}") from None
 
@@ -152,7 +152,7 @@ def _checkpoint(data: Any) -> Checkpoint:
     return Checkpoint(settings, tokenizer, weights)
 
 
-def _check_keys(where: str, data: Any, expected: set[str]) -> None:
+def _check_keys(where: str, data: Any, expected: Set[str]) -> None:
     if not isinstance(data, Mapping):
         raise CheckpointError(f"{where} must be an object, got {type(data).__name__}")
     missing = sorted(expected - data.keys())
@@ -166,7 +166,7 @@ def _check_keys(where: str, data: Any, expected: set[str]) -> None:
 
 
 def _matrix(name: str, rows: Any, shape: tuple[int, int]) -> Tensor:
-    """Return a float64 matrix; its real size is compared before memory is taken."""
+    """Return a float64 matrix, after comparing its size with the expected one."""
     height, width = shape
     if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
         raise CheckpointError(f"weights.{name} must be a list of rows of numbers")

@@ -1,4 +1,4 @@
-r"""The toy model's tokenizer: byte-pair encoding, all of it in the model's file.
+r"""The toy model's tokenizer: byte-pair encoding, stored in the model's file.
 
 Text is first cut into chunks that merges never cross: a newline alone, or a word
 with one space after it. Inside a chunk the merges apply in the order in which they
@@ -31,7 +31,7 @@ class UnknownCharacterWarning(UserWarning):
 
 
 class BPE:
-    r"""Text to ids and back by learned merges; everything in a text is plain text.
+    r"""Text to ids and back by learned merges; all text is plain text.
 
     Args:
         characters: the single-character tokens in the order of their ids; newline
@@ -72,7 +72,7 @@ class BPE:
         if bpe.vocab_size > vocab_size:
             raise ParameterError(
                 f"the text must use at most {vocab_size - 2} different characters "
-                f"beside the newline, got {bpe.vocab_size - 2}"
+                f"other than the newline, got {bpe.vocab_size - 2}"
             )
         chunks = [list(chunk) for chunk in _CHUNK.findall(text)]
         while bpe.vocab_size < vocab_size and (pair := bpe._best_pair(chunks)):
@@ -82,7 +82,7 @@ class BPE:
 
     @property
     def vocab_size(self) -> int:
-        """How many tokens there are."""
+        """The number of tokens."""
         return len(self.tokens)
 
     @property

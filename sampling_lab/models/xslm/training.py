@@ -1,15 +1,14 @@
 """Train the toy GPT on question-answer pairs: seconds of plain gradient descent.
 
-    python -m sampling_lab.models.xslm_training --out checkpoints/xslm
+    python -m sampling_lab.models.xslm.training --out checkpoints/xslm
 
-makes the shipped checkpoints again, byte for byte on one machine.
+writes the shipped checkpoints, the same bytes each time on one machine.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from ...errors import ParameterError, SamplingLabError
+from ...sampling.one_thread import one_thread
 from ...sampling.validation import whole_number
 from .checkpoint import Checkpoint, Settings, write_checkpoint
 from .network import forward, initial_weights, weight_shapes
@@ -51,19 +51,9 @@ Pairs = Sequence[tuple[str, str]]
 OnStep = Callable[[int, float], None]
 
 
-@contextmanager
-def _one_thread_and_gradients() -> Iterator[None]:
-    """Sum in one order whatever the machine's load, and undo the setting after."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with torch.inference_mode(False), torch.enable_grad():
-            yield
-    finally:
-        torch.set_num_threads(threads)
-
-
-@_one_thread_and_gradients()
+@one_thread()  # sums in one order, however busy the machine
+@torch.inference_mode(False)
+@torch.enable_grad()
 def train_checkpoint(
     pairs: Pairs = PAIRS,
     *,

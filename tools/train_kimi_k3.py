@@ -1,16 +1,15 @@
 """Train the shipped Kimi K3 checkpoint: a tiny one, on XSLM's twelve questions.
 
-    python -m sampling_lab.models.kimi_k3_training --out checkpoints/kimi_k3
+    python tools/train_kimi_k3.py --out checkpoints/kimi_k3
 
-makes the checkpoint and its tokenizer again, in a minute or two.
+writes the checkpoint and its tokenizer, in a minute or two.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +19,11 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from transformers import KimiLinearForCausalLM, PreTrainedTokenizerFast
 
-from ..xslm.training import PAIRS, Pairs
-from .config import CHUNK_SIZE, read_config
-from .model import FORMAT_VERSION
-from .network import HEAD, build, tie
+from sampling_lab.models.kimi_k3.config import CHUNK_SIZE, read_config
+from sampling_lab.models.kimi_k3.model import FORMAT_VERSION
+from sampling_lab.models.kimi_k3.network import HEAD, build, tie
+from sampling_lab.models.xslm.training import PAIRS, Pairs
+from sampling_lab.sampling.one_thread import one_thread
 
 STEPS = 200
 LEARNING_RATE = 6e-3
@@ -86,7 +86,9 @@ def train_checkpoint(
     texts = [encode_pair(tokenizer, pair) for pair in pairs]
     config = {"vocab_size": tokenizer.get_vocab_size(), **CONFIG}
     layers = [f"model.layers.{n}." for n in range(config["num_hidden_layers"])]
-    with _one_thread_and_seed(seed):
+    # One thread sums in one order, however busy the machine.
+    with one_thread(), torch.random.fork_rng(devices=[]), torch.enable_grad():
+        torch.default_generator.manual_seed(seed)
         network = build(read_config(config, layers), device="cpu").train()
         tie(network)
         loss = _descend(network, texts, steps, on_step)
@@ -149,7 +151,7 @@ def prompt_and_answer(pair: tuple[str, str]) -> tuple[str, str]:
 
 
 def encode_pair(tokenizer: Tokenizer, pair: tuple[str, str]) -> list[int]:
-    """Return a pair's ids: prompt and answer apart, so that a prompt ends likewise."""
+    """Return a pair's ids, prompt and answer encoded apart, as when generating."""
     prompt, answer = prompt_and_answer(pair)
     return [*tokenizer.encode(prompt).ids, *tokenizer.encode(answer).ids, END_ID]
 
@@ -196,19 +198,6 @@ def _rows(texts: Sequence[Sequence[int]]) -> Tensor:
         start = row % 2 * int(torch.randint(CHUNK_SIZE, ()))
         rows.append(ids[start : start + CHUNK_SIZE + 1])
     return torch.tensor(rows)
-
-
-@contextmanager
-def _one_thread_and_seed(seed: int) -> Iterator[None]:
-    """Sum in one order and draw from a seed; put threads and generator back after."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with torch.random.fork_rng(devices=[]), torch.enable_grad():
-            torch.default_generator.manual_seed(seed)
-            yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def write_checkpoint(
