@@ -64,7 +64,7 @@ class Session:
 
     def fork(
         self, index: int, token_id: int, params: SamplingParams, limit: int
-    ) -> Run:
+    ) -> None:
         """Take another token at a step of the text, and show the new branch.
 
         Raises:
@@ -76,7 +76,6 @@ class Session:
             self.model, self.branch.id, index, token_id, params, max_new_tokens=limit
         )
         self.look_at(branch.id)
-        return branch.source
 
     def look_at(self, branch_id: int) -> None:
         """Show a text by its id."""

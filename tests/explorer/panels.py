@@ -157,24 +157,28 @@ class Matching:
     words: str
     test: Callable[[Any], bool] = field(repr=False)
 
-    def __eq__(self, value: object) -> bool:
+    def __eq__(self, value: object) -> bool:  # noqa: D105
         return self.test(value)
 
 
 def has(*parts: str) -> Matching:
-    return Matching(f"has {parts}", lambda text: all(part in text for part in parts))
+    return Matching(f"has {parts}", lambda text: all(p in text for p in parts))
 
 
 def lacks(*parts: str) -> Matching:
     return Matching(f"lacks {parts}", lambda text: not any(p in text for p in parts))
 
 
-def starts(text: str) -> Matching:
-    return Matching(f"starts with {text!r}", lambda value: value.startswith(text))
+def starts(first: Any) -> Matching:
+    return Matching(f"starts with {first!r}", lambda all: all[: len(first)] == first)
 
 
 def count(number: int) -> Matching:
     return Matching(f"{number} of them", lambda values: len(values) == number)
+
+
+def smaller(length: int) -> Matching:
+    return Matching(f"less than {length} of them", lambda values: len(values) < length)
 
 
 @dataclass(frozen=True)
@@ -211,9 +215,13 @@ def cases(*every: Case) -> pytest.MarkDecorator:
 SEEN: dict[str, Callable[[Any], object]] = {
     "alert": alert,
     "branches": lambda panel: len(panel.branches),
+    "chosen": lambda panel: panel.view().chosen,
     "chips": lambda panel: [chip["text"] for chip in panel.strip.tokens],
     "greyed": greyed,
+    "line": repr,
+    "methods": lambda panel: [s.drawn.method for s in panel.generation.steps[1:]],
     "offered": lambda panel: [id for _, id in panel.forks.alternatives.options],
+    "second": lambda panel: panel.generation.token_ids[1],
     "status": lambda panel: text_of(panel.status),
     "steps": lambda panel: len(panel.generation.steps),
     "summary": lambda panel: text_of(panel.controls.summary),

@@ -21,7 +21,6 @@ from tests.explorer.panels import (
     fill,
     greyed,
     has,
-    lacks,
     made,
     make_explorer,
     press,
@@ -78,7 +77,10 @@ from tests.explorer.panels import (
         "setting params moves the widgets and keeps what has no widget",
         [
             settings(
-                temperature=0.333, top_k=2, dialect="scratch_llm", repetition_penalty=1.2
+                temperature=0.333,
+                top_k=2,
+                dialect="scratch_llm",
+                repetition_penalty=1.2,
             ),
             {"controls.dialect.value": "scratch_llm"},
             slide("top_k", 0),
