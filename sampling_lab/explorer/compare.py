@@ -85,7 +85,7 @@ class Compare(LabWidget):
         limit = max_new_tokens or self.model.card.default_max_new_tokens
         self.max_new_tokens = count_box(limit)
         self.reference = dropdown(
-            "The run that the others are held beside", [("the first run", (0, 0))]
+            "The run that the others are compared with", [("the first run", (0, 0))]
         )
         self.table, self.answers = html_line("table"), html_line("answers-box")
         self.refresh = Throttle(self.loop, self._refresh, BETWEEN_TABLES)

@@ -1,4 +1,4 @@
-"""The explorer: a model's next token under sliders, and its text as it comes."""
+"""The explorer: a model's next token under sliders, and the text it generates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from ..errors import ParameterError
 from ..generation.branches import Branch, Tree
 from ..generation.loop import Run
 from ..generation.results import Generation
-from ..models import load
 from ..models.base import Model, ModelCard, Prompt
 from ..models.list_checkpoints import list_checkpoints
 from ..sampling.one_thread import one_thread
@@ -81,7 +80,7 @@ class Explorer(LabWidget):
         params: SamplingParams | None = None,
         max_new_tokens: int | None = None,
     ) -> None:
-        self.session = _session(model)  # first: a failure closes no earlier panel
+        self.session = Session.open(model)  # first: a failure closes no earlier panel
         super().__init__()
         self._made_for: tuple[Any, ...] = ()
         self._notice = ""
@@ -202,10 +201,6 @@ class Explorer(LabWidget):
         """Show the text and draw the picture, at once."""
         self.parts.show_text(self.session, self.scorer, self.player.is_playing)
         self.panel.show(self.view())
-
-    def problems(self) -> list[str]:
-        """Return the current errors; an input that was refused comes first."""
-        return [self.controls.problem, *super().problems()]
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         text = self.generation.text if self.generation else ""
@@ -357,8 +352,8 @@ class Explorer(LabWidget):
             return
         prompt, params, _ = self._settings()
         with one_thread():
-            told = self.session.explain(token_id, prompt, params, self.strip.selected)
-        self.forks.tell(told)
+            why = self.session.explain(token_id, prompt, params, self.strip.selected)
+        self.forks.show_why(why)
 
     def _show_branch(self) -> None:
         """Show the session's branch, and put its run into the player."""
@@ -393,7 +388,7 @@ class Explorer(LabWidget):
             self._played()
 
     def _take_model(self, source: Model | str | Path) -> None:
-        self.session = _session(source)
+        self.session = Session.open(source)
         self.player = self._new_player()
         self.scorer.stop()
 
@@ -446,9 +441,3 @@ def _dropped(card: ModelCard, texts: int) -> str:
         return ""
     dropped = counted(texts, "text")
     return f"dropped {dropped} of {card.name}; Save before a change keeps them"
-
-
-def _session(model: Model | str | Path) -> Session:
-    if isinstance(model, Model):
-        return Session(model)
-    return Session(load(model), model)

@@ -31,15 +31,7 @@ class ExplorerWidgets:
     """All widgets of an explorer.
 
     Attributes:
-        panel: the controls and the picture.
-        picker: the choice of another model.
-        prompt_box: the prompt with its mode and system message.
-        max_new_tokens: the number box.
-        generate_button: draws tokens to the end.
-        step_button: draws one token.
-        stop_button: ends a run.
-        reset_button: forgets all text.
-        strip: the tokens of the prompt and of the text.
+        strip: the tokens of the prompt and of the text; one of these can be selected.
         forks: the choice of another token at the selected step.
         branch_list: the choice of a text, and of one to compare with it.
         export: code to copy and files to save.

@@ -11,6 +11,7 @@ from ..generation import saved_json
 from ..generation.branches import Branch, Tree
 from ..generation.loop import Run, stream
 from ..generation.results import Generation, Step
+from ..models import load
 from ..models.base import Model, Prompt
 from ..sampling.params import SamplingParams
 from ..snippets import as_code
@@ -38,6 +39,13 @@ class Session:
         self.model = model
         self.checkpoint = str(checkpoint or _location(model))
         self.reset()
+
+    @classmethod
+    def open(cls, source: Model | str | Path) -> Session:
+        """Return a session of a model, or of what `sampling_lab.load` takes."""
+        if isinstance(source, Model):
+            return cls(source)
+        return cls(load(source), source)
 
     def reset(self) -> None:
         """Forget every text."""
@@ -165,18 +173,19 @@ class Session:
         """
         view = self.view(prompt, params, selected)
         name = self.model.token_text(token_id)
-        told = [f"{name}: {view.ledger.why(token_id)}"]
+        sentences = [f"{name}: {view.ledger.why(token_id)}"]
         if view.luck is None:
-            return [*told, "the seed is drawn anew each run; set one to see its luck"]
+            unknown = "each run draws a new seed; set one to see what it chooses"
+            return [*sentences, unknown]
         has_numbers = view.drawn is not None and view.drawn.has_numbers
-        reach = what_would_it_take(
+        needed = what_would_it_take(
             view.ledger.raw_logits,
             view.params,
             token_id,
             drawn=view.drawn if has_numbers else None,
             history=view.history,
         )
-        return [*told, reach.sentence(self.model.token_text)]
+        return [*sentences, needed.sentence(self.model.token_text)]
 
     def code(
         self, target: str, prompt: Prompt, params: SamplingParams, limit: int

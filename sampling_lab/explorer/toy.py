@@ -155,10 +155,6 @@ class Toy(LabWidget):
         self.panel.show(self.view())
         self._show_tally()
 
-    def problems(self) -> list[str]:
-        """Return the current errors; an input that was refused comes first."""
-        return [self.controls.problem, *super().problems()]
-
     def _repr_mimebundle_(self, **options: Any) -> Any:
         return self.panel.add_static_image(super()._repr_mimebundle_(**options))
 
@@ -173,7 +169,7 @@ class Toy(LabWidget):
     def _show_tally(self) -> None:
         if not self.drawn:
             self.tally.value = (
-                "<i>Draw words and hold them beside the probabilities.</i>"
+                "<i>Draw words and compare them with the probabilities.</i>"
             )
             return
         words, logits = self.logits()

@@ -76,7 +76,7 @@ NO_SEED = made(params=SamplingParams(seed=None))
             settings(top_p=0.5),  # and still no seed
             call("explain"),
         ],
-        {"forks.why.value": has("the seed is drawn anew")},
+        {"forks.why.value": has("each run draws a new seed")},
         given=NO_SEED,
     ),
     Case(

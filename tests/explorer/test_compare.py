@@ -1,4 +1,4 @@
-"""Compare without a browser: held beside direct calls of `Grid`, its loop, errors."""
+"""Compare without a browser: compared with direct calls of `Grid`, its loop, errors."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import ipywidgets as widgets
 from ...generation.branches import Branch, Tree
 from ..panel.event_loop import EventLoop
 from ..panel.parts import Column, button, dropdown, html_line, named_box, offer
-from ..pictures.compare_html import beside_html
+from ..pictures.compare_html import two_texts_html
 from .slider_with_box import label
 
 
@@ -105,9 +105,9 @@ class BranchList(Column):
 
 
 def _compared(tree: Tree, names: dict[int, str], shown: int, other: int) -> str:
-    """Return two branches one below the other, the first difference marked."""
+    """Return two branches, one below the other, with the first difference marked."""
     found = tree.compare(other, shown)
     reference, beside = (
         (names[branch_id], tree[branch_id].generation) for branch_id in (other, shown)
     )
-    return beside_html(reference, beside, found.index if found else None)
+    return two_texts_html(reference, beside, found.index if found else None)

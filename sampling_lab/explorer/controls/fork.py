@@ -92,7 +92,7 @@ class AlternativeTokens(Column):
         self.fork_button.disabled = self.alternatives.disabled
         self.explain_button.disabled = self.alternatives.disabled
 
-    def tell(self, sentences: Iterable[str]) -> None:
+    def show_why(self, sentences: Iterable[str]) -> None:
         """Show sentences about `choice`."""
         self.why.value = "<br>".join(map(html.escape, sentences))
 

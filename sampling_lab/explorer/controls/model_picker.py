@@ -34,7 +34,7 @@ class ModelPicker(Column):
         self._loop, self._load = loop, load
         self.card = html_line("card")
         self.checkpoint = dropdown(
-            "A checkpoint at hand",
+            "A checkpoint that was found here",
             [("choose …", ""), *((_name(path), str(path)) for path in paths)],
             flex="1 1 200px",
         )

@@ -38,7 +38,7 @@ class PromptBox(Column):
         )
         self.mode.add_class("sampling-lab-mode")
         self.system = text_box(
-            "What the model is told about its part; empty is none",
+            "The system message, which says how the model should answer; may be empty",
             placeholder="system line",
             flex="1 1 auto",
         )
@@ -85,7 +85,7 @@ class PromptBox(Column):
 
 
 def example_prompt(model: Model) -> str:
-    """Return a prompt to begin with."""
+    """Return an example prompt that fits the model."""
     return _PROMPTS.get(model.card.format, _PROMPT)
 
 
@@ -93,7 +93,7 @@ def typed_prompt(model: Model, text: str) -> Prompt:
     """Return the text; for a model without a tokenizer, the ids typed in.
 
     Raises:
-        PromptError: there is no tokenizer, and it is not token ids.
+        PromptError: the model has no tokenizer, and the text is not token ids.
     """
     if model.tokenizer is not None:
         return text

@@ -32,7 +32,7 @@ class LabWidget(Column):
         self.loop = EventLoop()
         self.status = html_line("status")
         self._shortcuts = Keys()
-        self._errors: dict[str, str] = {}
+        self._errors = {"input": ""}
         self._warnings: tuple[str, ...] = ()
         close_earlier_runs(self)
 
@@ -93,17 +93,21 @@ class LabWidget(Column):
                 problem = str(error)
             except Exception as error:
                 problem = f"{type(error).__name__}: {error}"
-        self._errors[what] = problem
         self._warnings = tuple(dict.fromkeys(str(each.message) for each in caught))
-        self.show_status()
+        self.show_error(what, problem)
         return not problem
+
+    def show_error(self, what: str, problem: str) -> None:
+        """Show the error of one kind of action, or of "input"; "" removes it."""
+        self._errors[what] = problem
+        self.show_status()
 
     def clear_error(self, what: str) -> None:
         """Forget the error of one kind of action: what caused it has changed."""
         self._errors.pop(what, None)
 
     def problems(self) -> list[str]:
-        """Return the current errors, the most important first; "" is no error."""
+        """Return the current errors, that of an input first; "" is no error."""
         return list(self._errors.values())
 
     def show_status(self) -> None:

@@ -1,4 +1,4 @@
-"""How a grid of runs looks: a table of chips, and the distinct answers under it."""
+"""A grid of runs as HTML: a table of chips, and the distinct answers below it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...text import visible
 from ..panel.style import style_sheet
 
 SHOWN_ANSWERS = 12
-"""The rarer ones are only counted."""
+"""Rarer answers are only counted."""
 
 _ENDINGS = {"stop": " · ended", "context": " · context full"}
 
@@ -31,7 +31,7 @@ def table_html(
 ) -> str:
     """Return runs as a table, a row per setting and a column per seed, as HTML.
 
-    In a cell the tokens that it shares with the reference step back, and the first
+    In each cell the tokens that it shares with the reference are dimmed, and the first
     that differs is marked with ≠. All text is escaped.
 
     Args:
@@ -58,15 +58,15 @@ def table_html(
     )
 
 
-def beside_html(
+def two_texts_html(
     reference: tuple[str, Generation], other: tuple[str, Generation], at: int | None
 ) -> str:
-    """Return two texts, each with its name, one below the other, as HTML.
+    """Return two texts, each after its name, one below the other, as HTML.
 
     Args:
-        reference: the first, with its name.
-        other: the second.
-        at: the first token in which it differs, from 0; None is nowhere.
+        reference: the name and the first text.
+        other: the name and the second text.
+        at: the index of the first token that differs, from 0; None if none does.
     """
     rows = [(*reference, None), (*other, at)]
     body = "".join(
@@ -99,7 +99,7 @@ def answers_html(answers: Mapping[str, int], names: Mapping[str, str]) -> str:
 
 
 def answer_names(answers: Mapping[str, int]) -> dict[str, str]:
-    """Return a name for each text, from A to Z, then A2 and so on."""
+    """Return a short name for each text: A to Z, then A2 and so on."""
     letters = len(ascii_uppercase)
     return {
         text: ascii_uppercase[at % letters] + (str(at // letters + 1) * (at >= letters))
@@ -108,7 +108,7 @@ def answer_names(answers: Mapping[str, int]) -> dict[str, str]:
 
 
 def _running(text: str) -> str:
-    """Return text in one line, as HTML; its spaces need no sign."""
+    """Return text in one line, as HTML; its spaces stay spaces."""
     return html.escape(visible(text).replace("␣", " "))
 
 
@@ -143,7 +143,7 @@ def _verdict(is_reference: bool, at: int | None) -> str:
 
 
 def _tokens(steps: Sequence[Step], at: int | None, is_reference: bool) -> str:
-    """Return chips: those up to `at` are shared, that one is marked."""
+    """Return chips: those before `at` are dimmed, the one there is marked."""
     chips = [token_chip(step, 'class="t"') for step in steps]
     if is_reference:
         return "<wbr>".join(chips) or "…"

@@ -1,4 +1,4 @@
-"""Sliders beside the picture that they change, one picture for each tab."""
+"""The controls and the picture that they change, one for each tab."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class PicturePanel:
     def show(self, view: StepView) -> None:
         """Draw a step under the open tab."""
         self.shown = self._pictures.draw(self.tab.value, view)
-        # A ledger of other settings does not tell which of these have no effect.
+        # A ledger of other settings cannot show which of these have no effect.
         ledger = view.ledger if view.params == self.params else None
         self.image.value = self.shown.png
         self.caption.value = html.escape(self.shown.caption)
@@ -128,7 +128,7 @@ class PicturePanel:
         self.refresh.request()
 
     def _problem_changed(self, change: dict[str, Any]) -> None:
-        self._owner.show_status()
+        self._owner.show_error("input", change["new"])
 
 
 def _tab_buttons(tabs: Sequence[str]) -> widgets.ToggleButtons:
