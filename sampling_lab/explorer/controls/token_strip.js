@@ -1,5 +1,5 @@
 // The page of the token strip: a listbox of chips, a choice of what shades them, and
-// one line that tells the token at hand. All text is set as text, never as markup.
+// one line about the current token. All text is set as text, never as markup.
 
 const LOG_LIMIT = 3; // powers of ten that ranks and counts are shaded over
 
@@ -75,7 +75,7 @@ function bits(value) {
   return value === null ? "∞ bits" : `${value.toFixed(2)} bits`;
 }
 
-/** Return what there is to say of a token, as [name, text] pairs. */
+/** Return the facts about a token, as [name, text] pairs. */
 function facts(token) {
   const known = [
     ["id", String(token.id)],
@@ -103,7 +103,7 @@ function remarks(token, forks) {
   return found;
 }
 
-/** All tokens there are: what the kernel sent whole, and what it appended since. */
+/** All tokens: those that the kernel sent as a whole, and those appended since. */
 class Tokens {
   constructor(model) {
     this.model = model;
@@ -116,7 +116,7 @@ class Tokens {
 
   replace() {
     this.all = [...this.model.get("tokens")];
-    this.tell(0);
+    this.notify(0);
   }
 
   receive(message) {
@@ -127,10 +127,10 @@ class Tokens {
       return;
     }
     this.all.push(...message.tokens.slice(have - message.at)); // some may be known
-    if (this.all.length > have) this.tell(have);
+    if (this.all.length > have) this.notify(have);
   }
 
-  tell(from) {
+  notify(from) {
     for (const listener of this.listeners) listener(from);
   }
 }
@@ -359,7 +359,7 @@ class Strip {
     this.read();
   }
 
-  /** Tell of the token at hand: the one pointed at, else the selected one. */
+  /** Show the facts of the token that is pointed at, else of the selected one. */
   read() {
     const token = this.tokens.all[this.pointed ?? this.selectedAt];
     if (!token) {
@@ -367,16 +367,16 @@ class Strip {
       return;
     }
     const place = token.step === undefined ? "prompt" : `step ${token.step + 1}`;
-    const told = [element("span", "place", place), element("b", "token", token.text)];
+    const parts = [element("span", "place", place), element("b", "token", token.text)];
     for (const [name, text] of facts(token)) {
       const fact = element("span", "fact");
       fact.append(element("span", "name", name), ` ${text}`);
-      told.push(fact);
+      parts.push(fact);
     }
     for (const text of remarks(token, this.forks)) {
-      if (text !== "prompt") told.push(element("span", "remark", text));
+      if (text !== "prompt") parts.push(element("span", "remark", text));
     }
-    this.readout.replaceChildren(...told);
+    this.readout.replaceChildren(...parts);
   }
 }
 

@@ -10,7 +10,6 @@ from typing import Any
 import anywidget
 import traitlets
 
-from ...generation.display import surprisal
 from ...generation.results import Step
 from ...models.base import Model
 
@@ -18,7 +17,7 @@ MEASURES = ("surprisal", "raw", "final", "rank", "entropy", "kept")
 """What can shade the chips; `token_strip.js` has their names, units and scales."""
 
 PROMPTS = ("hidden", "shown", "scored")
-"""What can be done with the prompt's tokens."""
+"""How the prompt's tokens can be shown."""
 
 Chip = dict[str, Any]
 """One token as plain JSON data; see `chip`."""
@@ -40,10 +39,9 @@ def chip(model: Model, token_id: int, step: Step | None = None) -> Chip:
     }
     if step is None:
         return shown
-    bits = surprisal(step)
     return {
         **shown,
-        "surprisal": bits if math.isfinite(bits) else None,
+        "surprisal": step.surprisal if math.isfinite(step.surprisal) else None,
         "raw": step.raw_prob,
         "final": step.final_prob,
         "rank": step.rank,
@@ -67,7 +65,7 @@ def chips(
         model: whose tokens they are.
         steps: of a generation.
         prompt_ids: the tokens before them.
-        scores: for each token of the prompt a step that tells its numbers, or None.
+        scores: for each token of the prompt a step with its numbers, or None.
     """
     missing = len(prompt_ids) - len(scores)
     scored = zip(prompt_ids, [*scores, *[None] * missing], strict=True)
@@ -87,12 +85,12 @@ class TokenStrip(anywidget.AnyWidget):
 
     Attributes:
         tokens: what is shown, as `chips` gives it. While tokens stream in, `show`
-            sends only the new ones, and observers hear of whole changes only.
-        edition: counts the texts, for the page.
+            sends only the new ones, and observers are called only for other texts.
+        edition: counts the texts, so that the page notices a new one.
         selected: the index of the selected step; -1 for none.
         measure: what shades the chips, one of `MEASURES`.
-        prompt: whether its tokens are "hidden", "shown" or "scored"; who shows the
-            strip sees to that.
+        prompt: whether its tokens are "hidden", "shown" or "scored"; the caller of
+            `show` passes them accordingly.
         forks: the steps where the text was forked; they get a mark.
 
     Example:
@@ -128,9 +126,9 @@ class TokenStrip(anywidget.AnyWidget):
         prompt_ids: Sequence[int] = (),
         scores: Sequence[Step | None] = (),
     ) -> None:
-        """Show these tokens; where they go on from those shown, send only the rest.
+        """Show these tokens; if they continue those shown, send only the new ones.
 
-        A selected step stays selected while it is there.
+        A selected step stays selected as long as it exists.
 
         Args:
             model: whose tokens they are.
@@ -144,8 +142,8 @@ class TokenStrip(anywidget.AnyWidget):
         if goes_on:
             self._append([_step_chip(model, step) for step in steps[count:]])
         else:
-            # A page hears of tokens only if they differ from those sent whole before:
-            # two texts may begin alike, with other tokens appended meanwhile.
+            # `edition` makes the page read `tokens` again even if they equal the last
+            # ones sent as a whole, after which others were appended.
             with self.hold_sync():
                 self.tokens = chips(model, steps, prompt_ids, scores)
                 self.edition += 1
@@ -156,9 +154,9 @@ class TokenStrip(anywidget.AnyWidget):
     def _append(self, new: list[Chip]) -> None:
         if new:
             self.send({"kind": "append", "at": len(self.tokens), "tokens": new})
-            self.tokens.extend(new)  # in place: what a page that opens later asks for
+            self.tokens.extend(new)  # in place, for a page that opens later
 
     def _asked(self, widget: Any, content: dict[str, Any], buffers: Any) -> None:
-        """Send everything again to a page that missed something."""
+        """Send all tokens again to a page that missed some."""
         if content.get("kind") == "resend":
             self.send_state("tokens")

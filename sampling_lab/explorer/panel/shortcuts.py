@@ -1,4 +1,4 @@
-"""Keys pressed in a panel are for the panel, not for the notebook around it."""
+"""Keep keys that are pressed in a panel from the notebook's shortcuts."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import anywidget
 
 
 class Keys(anywidget.AnyWidget):
-    """On every page that it is sent to, keys that a panel uses are no shortcuts.
+    """Switch off shortcuts for keys that a panel uses, on every page it is sent to.
 
-    It works without being shown. The arrows then move sliders and Enter presses
-    buttons, in Notebook 7 as in JupyterLab. Other keys, and those with Control, Alt or
-    Command, stay the notebook's, but for plain keys among the tokens.
+    It need not be shown. The arrows then move sliders and Enter presses buttons, in
+    Notebook 7 as in JupyterLab. Other keys, and those with Control, Alt or Command,
+    remain shortcuts, except for plain keys among the tokens.
     """
 
     # As text: anywidget keeps every widget whose page is a file, to watch that file.
