@@ -156,7 +156,7 @@ class Session:
         view = self.view(prompt, params, selected)
         name = self.model.token_text(token_id)
         told = [f"{name}: {view.ledger.why(token_id)}"]
-        if view.luck is None:
+        if view.noise is None:
             return [*told, "the seed is drawn anew each run; set one to see its luck"]
         has_numbers = view.drawn is not None and view.drawn.has_numbers
         reach = what_would_it_take(

@@ -19,6 +19,7 @@ from .drawing.style import (
     FONT_SIZE,
     HATCHING,
     INK,
+    LIGHT,
     PAPER,
     new_axes,
     quiet_frame,
@@ -168,7 +169,7 @@ def plot_dialect_distance(
     pairs = distance_table(logits, params, first, second, temperatures)
     quiet_frame(ax, grid="both")
     x, y = zip(*pairs, strict=True)
-    ax.fill_between(x, y, color="#bcd9ea")
+    ax.fill_between(x, y, color=LIGHT)
     ax.plot(x, y, color=FINAL, linewidth=2.6)
     ax.set_xlim(min(x), max(x))
     ax.set_ylim(bottom=0.0)

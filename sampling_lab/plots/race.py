@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 from torch import Tensor
 
 from ..counterfactuals import RaceRow, StepNoise, race_rows
-from .drawing.labels import Tokens, token_label
+from .drawing.labels import Tokens, token_label, token_text
 from .drawing.shapes import Markers, Rectangles
 from .drawing.style import (
     CHOSEN,
@@ -22,7 +23,7 @@ from .drawing.style import (
 )
 from .drawing.text import points_wide
 from .drawing.text_labels import TextColumn, TextLabel, TextLabels, number
-from .drawing.ticks import decade_marks
+from .drawing.ticks import decade_ticks
 
 _COLUMNS = {"p": 54.0, "q": 116.0, "p / q": 180.0}
 """Where the columns of numbers end, in points right of the axes."""
@@ -59,6 +60,20 @@ def plot_race(
     labels = [token_label(tokens, row.token_id) for row in rows]
     RaceArtists(ax, len(rows)).show(rows, labels, limits)
     return ax
+
+
+def race_table(rows: Sequence[RaceRow], tokens: Tokens = None) -> list[dict[str, Any]]:
+    """Return `rows` of `race_rows` with the texts of their tokens."""
+    return [
+        {
+            "token_id": row.token_id,
+            "token": token_text(tokens, row.token_id),
+            "p": row.prob,
+            "q": row.exponential,
+            "p/q": row.score,
+        }
+        for row in rows
+    ]
 
 
 class RaceArtists:
@@ -130,7 +145,7 @@ class RaceArtists:
     def _scale(self, low: float, high: float) -> None:
         ax = self._ax
         ax.set_xlim(low, high)
-        marks = decade_marks(low, high, int(points_wide(ax) / _MARK_ROOM))
+        marks = decade_ticks(low, high, int(points_wide(ax) / _MARK_ROOM))
         ax.set_xticks(marks, labels=[f"{mark:g}" for mark in marks])
         ax.set_xticks([], minor=True)
 

@@ -17,7 +17,8 @@ from ..panel.event_loop import Throttle
 from ..panel.lab_widget import LabWidget, html_line, named_box
 from .static_image import Words, static_image
 from .step_view import StepView
-from .tabs import TABS, Picture, Pictures
+from .tab import Picture
+from .tabs import TABS, Pictures
 
 BETWEEN_PICTURES = 0.012
 """Seconds left to everything else between two pictures."""
@@ -123,9 +124,7 @@ class PicturePanel(LabWidget):
         reasons = idle(self.params, of_these)
         self.picture.value = self.shown.png
         self.caption.value = html.escape(self.shown.caption)
-        is_text = self.tab.value == "Steps" and view.drawn is None
-        title = "the text, as it was written" if is_text else view.title
-        self.title.value = html.escape(title)
+        self.title.value = html.escape(self.pictures.title(self.tab.value, view))
         self.controls.show_idle(reasons)
 
     def problems(self) -> list[str]:

@@ -22,6 +22,9 @@ PAPER = "#ffffff"
 FINAL = "#0072b2"
 """The final probability."""
 
+LIGHT = "#bcd9ea"
+"""A light `FINAL`, for every other slice and for what is only expected."""
+
 CHOSEN = "#e69f00"
 """The chosen token; lighter than `FINAL` in greyscale."""
 

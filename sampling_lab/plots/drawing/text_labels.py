@@ -64,18 +64,14 @@ class TextLabels(Artist):
     Args:
         ax: the axes to stand in or beside; the notes add themselves to it.
         transform: of the places; None is the axes' data.
-        animated: leave drawing to the caller.
 
     Attributes:
         notes: what is written.
     """
 
-    def __init__(
-        self, ax: Axes, transform: Transform | None = None, *, animated: bool = False
-    ) -> None:
+    def __init__(self, ax: Axes, transform: Transform | None = None) -> None:
         super().__init__()
         self.notes: list[TextLabel] = []
-        self.set_animated(animated)
         self.set_clip_on(False)
         self.set_zorder(6)
         self.set_transform(transform or ax.transData)
@@ -134,8 +130,7 @@ class TextColumn(TextLabels):
         rows: where the texts stand, as y of the axes' data.
         texts: the texts to begin with.
         align: "right" or "left".
-        color: of all texts that get no other.
-        animated: leave drawing to the caller.
+        color: of all texts for which none is given.
     """
 
     def __init__(
@@ -148,9 +143,8 @@ class TextColumn(TextLabels):
         *,
         align: str = "right",
         color: str = INK,
-        animated: bool = False,
     ) -> None:
-        super().__init__(ax, ax.get_yaxis_transform(), animated=animated)
+        super().__init__(ax, ax.get_yaxis_transform())
         self.rows, self._color = list(rows), color
         self._place = TextLabel(edge, 0.0, "", align, move=(points, 0.0))
         self.set_texts(texts)
