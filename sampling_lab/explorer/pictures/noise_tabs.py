@@ -28,7 +28,7 @@ COLDEST, HOTTEST = 0.05, 5.0
 
 _GREEDY = "Temperature is 0: the highest logit is taken, and no random number decides."
 _NO_SEED = (
-    "Each run has a fresh seed. Set a seed to see what its random numbers choose."
+    "Each run has a fresh seed. Set a seed to see what its numbers choose."
 )
 
 

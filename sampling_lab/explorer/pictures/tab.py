@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from matplotlib.axes import Axes
 
+from ...plots.drawing.labels import token_label
 from ...plots.drawing.text_labels import TextLabel, TextLabels, fitted, text_width
 from .fast_figure import FastFigures, Place
 from .step_view import StepView
