@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .sampling.truncation import TopNSigma as TopNSigma
     from .sampling.truncation import TopP as TopP
     from .sampling.truncation import TypicalP as TypicalP
+    from .snippets import as_code as as_code
 
 __version__ = "0.1.0"
 
@@ -57,6 +58,7 @@ _MODULES = {
     "TopP": "sampling.truncation",
     "TypicalP": "sampling.truncation",
     "XTC": "sampling.truncation",
+    "as_code": "snippets",
     "compare_dialects": "generation.compare_dialects",
     "fork": "generation.loop",
     "generate": "generation.loop",

@@ -1,11 +1,12 @@
-"""`sampling-lab chat`: its options, and what it does with them."""
+"""The command `sampling-lab chat`: its options and its start."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
-from ..sampling.settings_text import number
+from ..sampling.settings_text import read_number
+from .options import add_sampling_options, given_parameters
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,13 +23,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--raw", action="store_true", help="continue text, without a chat template")
     add("--single-turn", action="store_true", help="forget each turn at once")
     add("--greedy", action="store_true", help="the same as --temperature 0")
-    add("--temperature", type=number, default=1.0, metavar="T", help=">= 0; default 1")
-    add("--top-k", type=number, metavar="K", help="keep the K highest; 0 is off")
-    add("--top-p", type=number, metavar="P", help="keep the nucleus of this mass")
-    add("--min-p", type=number, metavar="P", help="keep P times as likely as the best")
-    add("--seed", type=number, metavar="N", help="default: a fresh one for each reply")
-    add("--max-new-tokens", type=number, metavar="N", help="default: the format's own")
+    add(
+        "--max-new-tokens",
+        type=read_number,
+        metavar="N",
+        help="default: the format's own",
+    )
     add("--device", default="auto", help="auto (the default), cpu, cuda, ...")
+    add_sampling_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -40,8 +42,7 @@ def run(args: argparse.Namespace) -> int:
     from .repl import Repl
     from .terminal import Terminal
 
-    names = ("temperature", "top_k", "top_p", "min_p", "seed")
-    params = SamplingParams(**{name: getattr(args, name) for name in names})
+    params = SamplingParams(**{"seed": None, **given_parameters(args)})
     if args.greedy:
         params = params.replace(temperature=0)
     if args.max_new_tokens is not None:

@@ -14,7 +14,8 @@ from ..text import terminal
 from .terminal import INTERRUPTED, error_line
 
 if TYPE_CHECKING:
-    from ..generation.loop import Generation, Run
+    from ..generation.loop import Run
+    from ..generation.results import Generation
     from ..models.base import Model, ModelCard
     from ..sampling.params import SamplingParams
 
@@ -50,25 +51,17 @@ def generate(args: Namespace) -> int:
     return INTERRUPTED if generation.finish_reason == "cancelled" else 0
 
 
-def parse_token_ids(text: str) -> list[int]:
-    """Return the integers between commas or spaces; which may be, the model knows.
-
-    Raises:
-        ValueError: anything else than integers.
-    """
-    words = re.split(r"\s*,\s*|\s+", text.strip()) if text.strip() else []
-    if not all(re.fullmatch(r"[+-]?[0-9]{1,20}", word) for word in words):
-        raise ValueError(f"must be comma-separated integers, got {text!r}")
-    return [int(word) for word in words]
-
-
 def _prompt(args: Namespace) -> str | list[int]:
     if "prompt" in args:
-        return args.prompt
-    try:
-        return parse_token_ids(args.token_ids)
-    except ValueError as error:
-        raise ParameterError(f"--token-ids {error}") from None
+        return str(args.prompt)
+    from ..sampling.settings_text import read_list
+
+    ids = read_list(args.token_ids)
+    if not all(type(token_id) is int for token_id in ids):
+        raise ParameterError(
+            f"--token-ids must be comma-separated integers, got {args.token_ids!r}"
+        )
+    return ids
 
 
 def _given(args: Namespace, *names: str) -> dict[str, Any]:
@@ -78,8 +71,9 @@ def _given(args: Namespace, *names: str) -> dict[str, Any]:
 
 def _requested(args: Namespace) -> SamplingParams:
     from ..sampling.params import SamplingParams
+    from .options import given_parameters
 
-    return SamplingParams(**_given(args, *SamplingParams.__dataclass_fields__))
+    return SamplingParams(**given_parameters(args))
 
 
 def _load(args: Namespace) -> Model:
@@ -94,7 +88,7 @@ def _load(args: Namespace) -> Model:
 
 
 def _write_stream(run: Run) -> Generation:
-    """Write the text as it comes; an interrupt keeps what there is."""
+    """Write the text piece by piece; an interrupt keeps the text so far."""
     try:
         for step in run:
             sys.stdout.write(terminal(step.text))
@@ -114,7 +108,12 @@ def _document(
     args: Namespace, requested: SamplingParams, generation: Generation, card: ModelCard
 ) -> dict[str, Any]:
     """Return a generation as the JSON document of `sampling-lab generate`."""
-    asked = {"mode": "sample", "max_new_tokens": None, "stop": [], "eos_id": None}
+    asked: dict[str, Any] = {
+        "mode": "sample",
+        "max_new_tokens": None,
+        "stop": [],
+        "eos_id": None,
+    }
     effective = {
         **generation.params.effective(card.vocab_size),
         "mode": "greedy" if generation.params.is_greedy else "sample",

@@ -52,15 +52,11 @@ class _Parser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, formatter_class=_Formatter, **options)
         self._fill = fill
 
-    def parse_known_args(
-        self,
-        args: Sequence[str] | None = None,
-        namespace: argparse.Namespace | None = None,
-    ) -> tuple[argparse.Namespace, list[str]]:
+    def parse_known_args(self, *args: Any, **kwargs: Any) -> Any:
         """Add the command's own arguments, then parse as usual."""
         if self._fill is not None:
             self._fill(self)
-        return super().parse_known_args(args, namespace)
+        return super().parse_known_args(*args, **kwargs)
 
     def error(self, message: str) -> NoReturn:
         """Leave with one line and status 2."""
@@ -80,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             args = build_parser().parse_args(arguments)
-            status = args.run(args)
+            status: int = args.run(args)
         sys.stdout.flush()
     except KeyboardInterrupt:
         return _fail("interrupted", INTERRUPTED)
@@ -140,6 +136,9 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _add_generate(parser: argparse.ArgumentParser) -> None:
+    from ..sampling.settings_text import read_number
+    from .options import add_sampling_options
+
     parser.set_defaults(run=commands.generate)
     # What is not given is left out, so that every default is the library's.
     parser.argument_default = argparse.SUPPRESS
@@ -157,47 +156,35 @@ def _add_generate(parser: argparse.ArgumentParser) -> None:
     add("--prompt", type=_utf8, metavar="TEXT", help="text to continue, as it is")
     add("--token-ids", metavar="IDS", help="integers, such as 7,13,29")
 
-    add = parser.add_argument_group("sampling").add_argument
+    add = parser.add_argument
     add("--mode", choices=["sample", "greedy"], help="greedy takes the highest logit")
-    add("--temperature", type=_number, metavar="T", help=">= 0; default 1, 0 is greedy")
-    add("--top-k", type=_number, metavar="K", help="keep the K highest; 0 is off")
-    add("--top-p", type=_number, metavar="P", help="keep the nucleus of this mass")
-    add("--min-p", type=_number, metavar="P", help="keep P times as likely as the best")
-    add("--seed", type=_seed, metavar="N", help="default 0; `random` draws one")
-    add("--dialect", metavar="NAME", help="whose rules; default: the checkpoint's own")
-    _add_rarer_sampling(parser)
+    add_sampling_options(parser)
 
     add = parser.add_argument_group("length and end").add_argument
-    add("--max-new-tokens", type=_number, metavar="N", help="default: the format's own")
-    add("--eos-id", type=_number, metavar="ID", help="end here instead of at its own")
+    add(
+        "--max-new-tokens",
+        type=read_number,
+        metavar="N",
+        help="default: the format's own",
+    )
+    add(
+        "--eos-id",
+        type=read_number,
+        metavar="ID",
+        help="end here instead of at its own",
+    )
     add("--stop", action="append", metavar="TEXT", help="end before it; repeatable")
 
     group = parser.add_argument_group("output (JSON, unless --text or --stream)")
     add = group.add_mutually_exclusive_group().add_argument
     add("--text", action="store_true", help="print only the new text")
     add("--stream", action="store_true", help="the same, piece by piece as it comes")
-    add("--steps", type=_number, metavar="N", help="JSON with the N likeliest per step")
-
-
-def _add_rarer_sampling(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument_group("more of sampling, all off by default").add_argument
-    add("--typical-p", type=_number, metavar="P", help="keep the typical, to this mass")
-    add("--top-n-sigma", type=_number, metavar="N", help="keep within N deviations")
-    add("--xtc-probability", type=_number, metavar="P", help="how often XTC acts")
-    add("--xtc-threshold", type=_number, metavar="P", help="what is a top choice to it")
-    add("--repetition-penalty", type=_number, metavar="X", help="divide; 1 is off")
-    add("--frequency-penalty", type=_number, metavar="X", help="subtract per time said")
-    add("--presence-penalty", type=_number, metavar="X", help="subtract if said at all")
-    add("--penalty-window", type=_number, metavar="N", help="of the last N tokens only")
     add(
-        "--penalize-prompt",
-        action=argparse.BooleanOptionalAction,
-        help="whether the prompt counts as said",
+        "--steps",
+        type=read_number,
+        metavar="N",
+        help="JSON with the N likeliest per step",
     )
-    add("--no-repeat-ngram-size", type=_number, metavar="N", help="no N-gram twice")
-    add("--banned-token-ids", type=_ids, metavar="IDS", help="never draw these")
-    add("--logit-bias", type=_biases, metavar="ID=X,...", help="add X to a logit")
-    add("--draw-method", metavar="NAME", help="choices, race or keyed")
 
 
 def _add_chat(parser: argparse.ArgumentParser) -> None:
@@ -260,33 +247,3 @@ def _utf8(text: str) -> str:
     except UnicodeEncodeError:
         raise argparse.ArgumentTypeError("must be UTF-8 text") from None
     return text
-
-
-def _number(text: str) -> float:
-    """Read a number; its rule is the library's, so a whole one stays an int."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    raise argparse.ArgumentTypeError(f"must be a number, got {text!r}")
-
-
-def _ids(text: str) -> list[int]:
-    try:
-        return commands.parse_token_ids(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _biases(text: str) -> dict[int, float]:
-    try:
-        pairs = (pair.split("=") for pair in text.split(","))
-        return {int(token_id): float(bias) for token_id, bias in pairs}
-    except ValueError:
-        message = f"must be such as 7=-1.5,13=2, got {text!r}"
-        raise argparse.ArgumentTypeError(message) from None
-
-
-def _seed(text: str) -> float | None:
-    return None if text == "random" else _number(text)

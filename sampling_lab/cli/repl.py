@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from ..errors import ParameterError, SamplingLabError
 from ..generation.conversation import Conversation, Turn
 from ..generation.loop import Run
 from ..generation.results import Generation
+from ..sampling.parameters import PARAMETERS, format_value
 from ..sampling.params import SamplingParams
-from ..sampling.settings_text import number
+from ..sampling.settings_text import parse_fields
 from ..sampling.validation import whole_number
 from .terminal import INTERRUPTED, Terminal
 
 LEAVE = ("exit", "quit", "/exit", "/quit")
-MAIN_SETTINGS = ("temperature", "top_k", "top_p", "min_p", "seed")
 
 COMMANDS = {
     "help": ("", "this list"),
-    "set": ("NAME VALUE", "change a setting, such as /set temperature 0.5"),
+    "set": ("NAME VALUE", "change settings: /set temperature 0.5, top-p 0.9"),
     "show": ("", "the settings and how full the context is"),
     "seed": ("N", "draw every reply with this seed; /seed random: a fresh one each"),
     "retry": ("", "another reply to the same text, with the next seed"),
@@ -31,11 +28,11 @@ COMMANDS = {
     "system": ("TEXT", "change the system message; without TEXT, remove it"),
     "save": ("FILE", "write the conversation as JSON"),
 }
-"""Command -> what follows it and what it does."""
+"""Command -> its argument and a description."""
 
 _AFTERWORD = (
     "exit            leave; so does Ctrl-D\n"
-    "Ctrl-C          stop a reply and keep what there is of it\n"
+    "Ctrl-C          stop a reply and keep its text so far\n"
     "A line that ends in a backslash goes on in the next; // begins text with a slash."
 )
 
@@ -186,25 +183,22 @@ class Repl:
         self.screen.remark("\n".join([*lines, _AFTERWORD]))
 
     def _set(self, rest: str) -> None:
-        name, _, word = rest.partition(" ")
-        name, word = name.replace("-", "_"), word.strip()
-        if name == "author":
-            self._take_authors(word)
-        elif not word:
-            raise ParameterError("write /set NAME VALUE, such as /set temperature 0.5")
-        elif name == "max_new_tokens":
-            self.conversation.max_new_tokens = whole_number(name, _value(name, word))
+        if rest == "author":
+            self._take_authors()
         else:
-            value = _value(name, word)
-            self.conversation.params = self.conversation.params.replace(**{name: value})
+            fields = parse_fields(rest, ("max_new_tokens",))
+            limit = fields.pop("max_new_tokens", self.conversation.max_new_tokens)
+            limit = whole_number("max_new_tokens", limit)
+            self.conversation.params = self.conversation.params.replace(**fields)
+            self.conversation.max_new_tokens = limit
         self._say_settings()
 
-    def _take_authors(self, word: str) -> None:
+    def _take_authors(self) -> None:
         """Apply the checkpoint author's own settings, which nobody else does."""
         params = self.conversation.params
         defaults = self.conversation.model.card.defaults
-        known = {k: v for k, v in defaults.items() if k in params.to_dict()}
-        if word or not known:
+        known = {k: v for k, v in defaults.items() if k in PARAMETERS}
+        if not known:
             raise ParameterError("the author of this checkpoint names no settings")
         self.conversation.params = params.replace(**known)
 
@@ -300,28 +294,11 @@ def _described(params: SamplingParams) -> str:
 
 def _settings(params: SamplingParams) -> dict[str, str]:
     """Return the main settings, and those of the others that differ from neutral."""
-    rows = {}
-    for field in dataclasses.fields(params):
-        value = getattr(params, field.name)
-        if field.name in MAIN_SETTINGS or value != field.default:
-            is_number = isinstance(value, float)
-            shown = f"{value:g}" if is_number else str(value)
-            rows[field.name] = "off" if value is None else shown
+    rows = {
+        name: format_value(name, getattr(params, name))
+        for name, parameter in PARAMETERS.items()
+        if parameter.is_main or params.is_on(name)
+    }
     if params.seed is None:
         rows["seed"] = "a fresh one for each reply"
     return rows
-
-
-def _value(name: str, word: str) -> Any:
-    """Read the value of a setting: a number, a word, JSON, or off for its neutral."""
-    if word in ("off", "none", "random"):
-        neutral = {
-            field.name: field.default for field in dataclasses.fields(SamplingParams)
-        }
-        return None if name == "seed" else neutral.get(name)
-    for read in (number, json.loads):
-        try:
-            return read(word)
-        except ValueError:
-            continue
-    return word

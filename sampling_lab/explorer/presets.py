@@ -7,6 +7,7 @@ from typing import Any
 
 from ..models.base import ModelCard
 from ..sampling.dialects import DIALECTS
+from ..sampling.parameters import PARAMETERS
 from ..sampling.params import SamplingParams
 
 _NAMED = {"accuracy": (0.7, 30), "balance": (0.9, 50), "creativity": (1.1, 100)}
@@ -84,7 +85,8 @@ def carry_over(
     A top-k above the vocabulary stays, and acts as off.
     """
     dialect = after.dialect if params.dialect == before.dialect else params.dialect
-    return params.replace(dialect=dialect, logit_bias=None, banned_token_ids=None)
+    ids = (n for n, p in PARAMETERS.items() if p.value in ("ids", "biases"))
+    return params.replace(dialect=dialect, **dict.fromkeys(ids))
 
 
 def _authors(defaults: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from torch import Tensor
 from ..errors import ParameterError
 from ..sampling.dialects import DEFAULT_DIALECT
 from ..sampling.draws import Draw
+from ..sampling.notes import notes
 from ..sampling.params import SamplingParams
 from ..text import visible
 from .panel.lab_widget import button, html_line, named_box
@@ -171,8 +172,8 @@ class Toy(PicturePanel):
         self.reset()
 
     def _status(self) -> str:
-        notes = self.params.notes(len(self.logits()[0]))
-        return " · ".join([f"{len(self.drawn):,} drawn", *notes])
+        about = notes(self.params, len(self.logits()[0]))
+        return " · ".join([f"{len(self.drawn):,} drawn", *about])
 
     def _subject(self) -> str:
         return self.words.value

@@ -14,6 +14,7 @@ from ..models.base import Model, Prompt
 from ..sampling.chain import Chain
 from ..sampling.draws import GIVEN, DrawResult
 from ..sampling.ledger import Ledger
+from ..sampling.notes import notes
 from ..sampling.params import SamplingParams
 from ..sampling.validation import whole_number
 from ..text import IncrementalDecoder, StopMatcher
@@ -160,12 +161,12 @@ class Run(Iterator[Step]):
         )
 
     def _notes(self) -> tuple[str, ...]:
-        notes = self.params.notes(self.model.card.vocab_size)
+        about = notes(self.params, self.model.card.vocab_size)
         if self._budget:
-            return notes
+            return about
         length, context = len(self._prompt_ids), self.model.card.context_length
         return (
-            *notes,
+            *about,
             f"the prompt ({length} tokens) fills the context of {context}: "
             "there is no room for a reply",
         )

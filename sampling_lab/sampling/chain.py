@@ -54,9 +54,11 @@ class Chain:
     def _trace(self, logits: Tensor) -> list[Tensor]:
         """Return the logits before the first stage and after each one."""
         check_logits(logits)
-        trace = [as_float(logits).clone()]  # a later change of the input is not ours
+        trace = [
+            as_float(logits).clone()
+        ]  # so that later changes of the input do not matter
         for stage in self.stages:
             trace.append(stage(trace[-1]))
-            if stage.adjusts:  # a bias can overflow, and bans can leave nothing
+            if stage.adjusts:  # a bias can overflow, and bans can remove all
                 check_logits(trace[-1], f"after {stage.name}: ")
         return trace

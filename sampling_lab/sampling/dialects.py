@@ -1,43 +1,26 @@
 """How each engine orders its stages, breaks ties and draws, as data.
 
-A dialect that is not checked is what the engine's sources say, read at the commit
-that `mirrors` names; what could not be read off there is in `remarks`.
+A dialect that is not checked follows the engine's sources at the commit that
+`mirrors` names; `remarks` lists known differences.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
 from ..errors import ParameterError
 
-ADJUSTMENTS = (
-    "logit_bias",
-    "repetition_penalty",
-    "frequency_penalty",
-    "presence_penalty",
-    "no_repeat_ngram_size",
-    "banned_token_ids",
+_ALL_PENALTIES = frozenset(
+    (
+        "repetition_penalty",
+        "frequency_penalty",
+        "presence_penalty",
+        "no_repeat_ngram_size",
+    )
 )
-"""The parameters that act whatever the temperature is."""
-
-TRUNCATIONS = (
-    "top_k",
-    "top_p",
-    "min_p",
-    "typical_p",
-    "top_n_sigma",
-    "xtc_probability",
-)
-"""The parameters that only matter where something is left to chance."""
-
-PENALTIES = ADJUSTMENTS[1:4]
-"""The parameters that `penalty_window` and `penalize_prompt` are about."""
-
-_ALL_PENALTIES = frozenset((*PENALTIES, "no_repeat_ngram_size"))
 
 
 @dataclass(frozen=True)
@@ -46,15 +29,15 @@ class Dialect:
 
     Attributes:
         name: what `SamplingParams.dialect` and a model's card call it.
-        own: names of `SamplingParams` fields that the engine has, as it applies them.
+        own: the parameters that the engine itself has, in the order it applies them.
         ties: at the k-th logit, "kept" or "lowest_id" (see `TopK`).
         nucleus: "descending", "exceeding" or "ascending" (see `TopP`).
-        draw: a name in `sampling_lab.draws.DRAWS`.
+        draw: a name in `draws.DRAWS`.
         mirrors: the engine and version whose rules these are.
         checked: whether the tests prove it against the engine itself.
-        counts_prompt: the parameters for which the prompt counts as said before.
-        defaults: what the engine uses where a user says nothing.
-        remarks: where the lab does something else than the engine.
+        counts_prompt: the parameters that count the prompt's tokens as earlier ones.
+        defaults: the engine's own values where a user sets none.
+        remarks: where the lab differs from the engine.
         shifted: divide logit minus highest by the temperature (see `Temperature`).
     """
 
@@ -71,24 +54,6 @@ class Dialect:
     )
     remarks: str = ""
     shifted: bool = False
-
-    @cached_property
-    def order(self) -> tuple[str, ...]:
-        """All parameters in the order they are applied.
-
-        What the engine lacks comes after its own: adjustments before the first cut
-        or temperature, cuts at the end.
-        """
-        first = next(i for i, name in enumerate(self.own) if name not in ADJUSTMENTS)
-        lacks = self.lacks
-        adjustments = tuple(name for name in ADJUSTMENTS if name in lacks)
-        cuts = tuple(name for name in TRUNCATIONS if name in lacks)
-        return (*self.own[:first], *adjustments, *self.own[first:], *cuts)
-
-    @cached_property
-    def lacks(self) -> frozenset[str]:
-        """The parameters that the engine itself does not have."""
-        return frozenset((*ADJUSTMENTS, *TRUNCATIONS)) - frozenset(self.own)
 
     @property
     def status(self) -> str:

@@ -14,7 +14,7 @@ from .stage import Criterion, Stage
 
 
 class Distribution:
-    """Logits (V,) with the numbers people ask of them, computed when asked."""
+    """Logits (V,) with lazily computed statistics."""
 
     def __init__(self, logits: Tensor) -> None:
         self.logits = logits
@@ -39,12 +39,13 @@ class Distribution:
         """Entropy in bits."""
         probs = self.probs.cpu().numpy()
         probs = probs[probs > 0]
-        return abs(float((probs * np.log2(probs)).sum(dtype=np.float64)))
+        bits: np.float64 = (probs * np.log2(probs)).sum(dtype=np.float64)
+        return abs(float(bits))
 
     @property
     def effective_count(self) -> float:
         """2 ** entropy: the number of equally likely tokens with this entropy."""
-        return 2.0**self.entropy
+        return float(2.0**self.entropy)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +158,7 @@ class Ledger:
         return next(records, None)
 
     def why(self, token_id: int) -> str:
-        """Return one sentence about a token: its rank and what became of it.
+        """Return one sentence about a token: its rank and why it was kept or removed.
 
         >>> from sampling_lab import Chain, MinP
         >>> ledger = Chain((MinP(0.5),)).ledger(torch.tensor([2.0, 1.0]))
@@ -175,7 +176,7 @@ class Ledger:
         return f"rank {rank}: kept, raw {raw:.3f}, final {final:.3f}{shifts}"
 
     def _shifts(self, token_id: int) -> list[str]:
-        """Return what adjustments did to a token's logit, in words."""
+        """Return how adjustments changed a token's logit, in words."""
         return [
             f"{record.stage.name}: logit {' → '.join(_apart(*shift))}"
             for record in self.stages
@@ -208,7 +209,7 @@ def _because(record: StageRecord, token_id: int) -> str:
 
 
 def _apart(value: float, threshold: float) -> tuple[str, str]:
-    """Write two numbers with three digits, or as many as tell them apart."""
+    """Write two numbers with three digits, or with as many as make them differ."""
     if float(value).is_integer() and threshold.is_integer():
         return f"{value:.0f}", f"{threshold:.0f}"
     for digits in range(3, 18):

@@ -1,4 +1,4 @@
-"""How many threads arithmetic runs on."""
+"""Run small arithmetic on one thread."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Do small arithmetic on one thread, and leave the setting as it was.
+    """Run the block's arithmetic on one thread, then restore the setting.
 
     Over one row of a vocabulary a second thread saves microseconds, and costs
     milliseconds whenever the other core is busy, as with the browser that shows the

@@ -1,8 +1,8 @@
-"""Stages that adjust logits by what was said before, or by request.
+"""Adjustments: penalties for earlier tokens, biases and bans.
 
-What was said is part of a stage: it is a pure function of logits like any other, and
-a chain is built anew for every step. `SamplingParams.chain` decides which tokens
-count: with or without the prompt, and how far back.
+The earlier tokens are a field of the stage, which is a pure function of logits like
+any other; a chain with penalties is built again for every step. `StepContext.counted`
+decides which tokens count: with or without the prompt, and how far back.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from .stage import Stage, as_float
 
 @dataclass(frozen=True)
 class Penalty(Stage):
-    """A stage that lowers the logits of tokens that were said before.
+    """A stage that lowers the logits of tokens that occurred before.
 
     Args:
-        penalty: how much; each kind has its own neutral value.
-        token_ids: the tokens that count, in order, once for each time.
+        penalty: the amount; each kind has its own neutral value.
+        token_ids: the tokens that count, in order, once for each occurrence.
     """
 
     penalty: float
@@ -36,7 +36,7 @@ class Penalty(Stage):
     limits: ClassVar = {"penalty": validation.FINITE}
 
     def __call__(self, logits: Tensor) -> Tensor:
-        """Return the logits with those of the tokens said before changed."""
+        """Return the logits with those of earlier tokens changed."""
         result, counts = as_float(logits).clone(), Counter(self.token_ids)
         at = _index(tuple(counts), result)
         times = result.new_tensor(list(counts.values()))
@@ -45,7 +45,7 @@ class Penalty(Stage):
 
     @abstractmethod
     def _lowered(self, values: Tensor, times: Tensor) -> Tensor:
-        """Return new logits (..., n) for n tokens, each said `times` (n,) before."""
+        """Return new logits (..., n) for n tokens that occurred `times` (n,) times."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ class RepetitionPenalty(Penalty):
     """Divide positive logits by the penalty and multiply negative ones by it.
 
     Keskar et al. 2019, arXiv:1909.05858, with the sign rule that every engine has
-    added; the arithmetic of transformers 5. Once per token, however often it was
-    said; 1 is neutral.
+    added; the arithmetic of transformers 5. Once per token, however often it
+    occurred; 1 is neutral.
     """
 
     name: ClassVar[str] = "repetition penalty"
@@ -66,7 +66,7 @@ class RepetitionPenalty(Penalty):
 
 @dataclass(frozen=True)
 class FrequencyPenalty(Penalty):
-    """Subtract the penalty once for each time the token was said (OpenAI's API)."""
+    """Subtract the penalty once for each occurrence of the token (OpenAI's API)."""
 
     name: ClassVar[str] = "frequency penalty"
 
@@ -76,7 +76,7 @@ class FrequencyPenalty(Penalty):
 
 @dataclass(frozen=True)
 class PresencePenalty(Penalty):
-    """Subtract the penalty once if the token was said at all (OpenAI's API)."""
+    """Subtract the penalty once if the token occurred at all (OpenAI's API)."""
 
     name: ClassVar[str] = "presence penalty"
 
@@ -89,7 +89,7 @@ class LogitBias(Stage):
     """Add a number to the logits of chosen tokens (OpenAI's API).
 
     Args:
-        biases: a mapping of token ids to what is added, or such pairs.
+        biases: a mapping of token ids to added numbers, or pairs of them.
     """
 
     biases: tuple[tuple[int, float], ...]
@@ -107,7 +107,7 @@ class LogitBias(Stage):
 
 @dataclass(frozen=True)
 class Ban(Stage):
-    """Remove chosen tokens, whatever their logits.
+    """Remove chosen tokens.
 
     Args:
         token_ids: the tokens that may never be drawn.
@@ -127,14 +127,14 @@ class Ban(Stage):
 
 @dataclass(frozen=True)
 class NoRepeatNGram(Stage):
-    """Remove every token that would say an n-gram of tokens a second time.
+    """Remove every token that would complete an n-gram for the second time.
 
     Paulus et al. 2018, arXiv:1705.04304 (n = 3), as in fairseq and transformers.
-    With n = 1 no token is said twice.
+    With n = 1 no token is generated twice.
 
     Args:
         n: how many tokens in a row, >= 1.
-        token_ids: what was said so far, in order.
+        token_ids: the tokens so far, in order.
     """
 
     n: int
@@ -150,7 +150,7 @@ class NoRepeatNGram(Stage):
         return result
 
     def repeating(self) -> tuple[int, ...]:
-        """Return the tokens that would complete an n-gram said before, sorted.
+        """Return the tokens that would complete an earlier n-gram, sorted.
 
         >>> NoRepeatNGram(2, (5, 7, 5, 8, 5)).repeating()
         (7, 8)

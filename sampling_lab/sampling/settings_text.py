@@ -1,52 +1,83 @@
-"""Parameters and seeds as a person types them: the inverse of `describe`."""
+"""Settings as text: one grammar for the chat, Compare, the command line and boxes.
+
+A setting is ``NAME VALUE``; settings stand between commas. The name is a field of
+`SamplingParams` or its name in words, in any case, with spaces, hyphens or
+underscores; ``=`` or ``:`` may stand between name and value. ``off`` is the value that
+changes nothing. `SamplingParams.describe` writes the same grammar.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from difflib import get_close_matches
-from functools import partial
 from typing import Any
 
 from ..errors import ParameterError
-from . import notes
+from .parameters import PARAMETERS, format_value
 from .params import SamplingParams
 
 NEUTRAL = "neutral"
-"""How a setting is typed that changes nothing."""
+"""The setting that changes nothing."""
 
 MOST_SEEDS = 1000
-"""A longer range is a slip of the finger."""
+"""A longer range of seeds is a typing error."""
 
-_Fields = dict[str, Any]
-_SLOT = re.compile(r"\{[^}]*\}")
-_BIAS = re.compile(r"(\d+)([+-].+)")
+_WORDS = {
+    NEUTRAL: {n: p.neutral for n, p in PARAMETERS.items() if p.stage},
+    "greedy": {"temperature": 0.0},
+}
+_NAMES = {p.label.lower().replace(" ", "-"): name for name, p in PARAMETERS.items()}
+_NAMES |= {name.replace("_", "-"): name for name in PARAMETERS}
+_KNOWN = [f"{p.label} …" for p in PARAMETERS.values()] + list(_WORDS)
+_OFF = ("", "off", "none")
+_FLAGS = {"yes": True, "true": True, "no": False, "false": False}
+_COMMA = re.compile(r",(?=\s*(?:[^\W\d]|$))")  # a comma before a number lists values
+_BIAS = re.compile(r'"?(\d{1,20})"?(?:=|(?=[+-]))(.+)')
 _SEEDS = re.compile(r"(\d{1,20})(?:[-–](\d{1,20}))?")
-_KEPT_ELSEWHERE = re.compile(r"a fresh seed|seed \d+")
 
 
 def parse_settings(text: str) -> SamplingParams:
-    """Return the parameters that are described as `SamplingParams.describe` does.
-
-    Settings stand between commas, in any order; what is left out is neutral. Beyond
-    the words of `describe` there are "neutral", "greedy" and "dialect NAME", and a
-    name may also be written with underscores or in another case.
+    """Return the parameters that a text describes; what it leaves out is neutral.
 
     Raises:
         ParameterError: a setting that is unknown, given twice, or outside its rule.
 
     Example:
-        >>> parse_settings("temperature 0.7, top-p 0.9").top_p
+        >>> parse_settings("temperature=0.7, top-p 0.9").top_p
         0.9
         >>> parse_settings(SamplingParams(top_k=5).describe()).top_k
         5
     """
-    fields: _Fields = {}
-    for part in filter(None, map(str.strip, text.split(","))):
-        for name, value in _setting(part).items():
+    return SamplingParams(**parse_fields(text))
+
+
+def parse_fields(text: str, others: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the fields that a text sets, not yet validated.
+
+    Args:
+        text: settings between commas.
+        others: further names with number values that may be set, such as
+            "max_new_tokens".
+
+    Raises:
+        ParameterError: a setting that is unknown or given twice.
+
+    Example:
+        >>> parse_fields('top_k off, logit_bias {"7": 1}')
+        {'top_k': None, 'logit_bias': [(7, 1)]}
+    """
+    fields: dict[str, Any] = {}
+    words: dict[str, Any] = {}
+    for part in filter(None, map(str.strip, _COMMA.split(text))):
+        if part.lower() == NEUTRAL:
+            words = _WORDS[NEUTRAL]
+            continue
+        for name, value in _setting(part, others).items():
             if name in fields:
                 raise ParameterError(f"{name} is given twice in {text.strip()!r}")
             fields[name] = value
-    return SamplingParams(**fields)
+    return words | fields
 
 
 def parse_lines(text: str) -> list[SamplingParams]:
@@ -67,22 +98,23 @@ def parse_lines(text: str) -> list[SamplingParams]:
 
 
 def format_settings(params: SamplingParams) -> str:
-    """Return a setting in words that `parse_settings` reads, without its seed.
+    """Return settings that `parse_settings` reads, with the dialect, without the seed.
 
-    Like those of `describe`, numbers have six digits.
+    >>> format_settings(SamplingParams(top_k=5, dialect="xslm", seed=7))
+    'top-k 5, dialect xslm'
     """
-    parts = params.describe().split(", ")
-    parts = [part for part in parts if not _KEPT_ELSEWHERE.fullmatch(part)]
-    if params.dialect is not None:
-        parts.append(f"dialect {params.dialect}")
-    return ", ".join(filter(None, parts)) or NEUTRAL
+    parts = params.differences()
+    for name in ("draw_method", "dialect"):
+        if (value := getattr(params, name)) is not None:
+            parts.append(f"{PARAMETERS[name].label} {format_value(name, value)}")
+    return ", ".join(parts) or NEUTRAL
 
 
 def parse_seeds(text: str) -> list[int]:
     """Return the seeds of a text such as "1 2 3" or "1-6", in its order.
 
     Raises:
-        ParameterError: what is no seed and no range, or too long a range.
+        ParameterError: neither a seed nor a range, or too long a range.
     """
     seeds: list[int] = []
     for part in text.replace(",", " ").split():
@@ -101,98 +133,80 @@ def parse_seeds(text: str) -> list[int]:
     return seeds
 
 
-def _setting(part: str) -> _Fields:
-    """Return the fields that one setting in words stands for."""
-    for pattern, read in _READERS:
-        if found := pattern.fullmatch(" ".join(part.split())):
-            return read(found)
-    said = " ".join(re.findall(r"[^\W\d]\S*", part))
-    near = get_close_matches(f"{said.lower()} …".replace("_", "-"), _KNOWN, 1, 0.7)
-    known = f"did you mean {near[0]}" if near else f"write {', '.join(_KNOWN)}"
-    raise ParameterError(f"{part!r} is no setting; {known}")
+def read_value(name: str, text: str) -> Any:
+    """Return a parameter's value from its text; its rule has yet to validate it.
+
+    >>> read_value("temperature", "off"), read_value("banned_token_ids", "3, 4")
+    (1.0, [3, 4])
+    """
+    parameter, text = PARAMETERS[name], text.strip()
+    word = text.lower()
+    if word in _OFF or (name == "seed" and word == "random"):
+        return None if name == "seed" else parameter.neutral
+    if parameter.value == "flag":
+        return _FLAGS.get(word, text)
+    if parameter.value == "name":
+        return word
+    if parameter.value == "ids":
+        ids = read_list(text)
+        return ids if all(type(token_id) is int for token_id in ids) else text
+    if parameter.value == "biases":
+        pairs = re.sub(r"\s*[:=]\s*", "=", text.strip("{} "))
+        found = [_BIAS.fullmatch(pair) for pair in re.split(r"[\s,]+", pairs)]
+        if not all(found):
+            return text
+        return [(int(pair[1]), read_number(pair[2])) for pair in found if pair]
+    return read_number(text)
 
 
-def _reader(name: str, template: str) -> tuple[re.Pattern[str], Any]:
-    """Return a pattern for a template of `describe`, and what reads its values."""
-    slots = [slot[1:-1].split(":")[0] or name for slot in _SLOT.findall(template)]
-    pattern = r"(.+)".join(map(_spelling, _SLOT.split(template)))
+def read_list(text: str) -> list[Any]:
+    """Return the numbers of a text, between commas or spaces.
 
-    def read(found: re.Match[str]) -> _Fields:
-        return {
-            slot: _value(slot, text)
-            for slot, text in zip(slots, found.groups(), strict=True)
-        }
-
-    return re.compile(pattern, re.IGNORECASE), read
+    >>> read_list("[7, 13 29]")
+    [7, 13, 29]
+    """
+    text = text.strip("[] ")
+    return [read_number(part) for part in re.split(r"\s*,\s*|\s+", text) if text]
 
 
-def _spelling(literal: str) -> str:
-    """Return a pattern for notes, in which a hyphen may be an underscore."""
-    return re.escape(literal).replace(r"\-", "[-_]").replace(r"\ ", "[ _]")
+def read_number(text: str) -> Any:
+    """Return an integer or a float, or else the text, which a rule then refuses.
 
-
-def _value(name: str, text: str) -> Any:
-    if name == "penalize_prompt":
-        return {"yes": True, "no": False}.get(text.lower(), text)
-    if name == "banned_token_ids":
-        return [_number(part) for part in text.split()]
-    if name == "logit_bias":
-        return [_bias(part) for part in text.split()]
-    return _number(text)
-
-
-def _number(text: str) -> Any:
-    """Return an integer or a float, or else the text, which a rule then refuses."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
+    >>> read_number("40"), read_number("0.5"), read_number("1_000"), read_number("x")
+    (40, 0.5, '1_000', 'x')
+    """
+    if "_" not in text:
+        for kind in (int, float):
+            try:
+                return kind(text)
+            except ValueError:
+                continue
     return text
 
 
-def _bias(text: str) -> tuple[Any, ...]:
-    found = _BIAS.fullmatch(text)
-    return tuple(map(_number, found.groups())) if found else (text,)
+def _setting(part: str, others: Sequence[str]) -> dict[str, Any]:
+    """Return the fields that one setting stands for."""
+    if (fields := _WORDS.get(part.lower())) is not None:
+        return fields
+    names = _NAMES | {name.replace("_", "-"): name for name in others}
+    longest_first = sorted(names, key=len, reverse=True)
+    spelled = "|".join(re.escape(n).replace(r"\-", "[-_ ]+") for n in longest_first)
+    found = re.fullmatch(rf"({spelled})(?:\s*[:=]\s*|\s+|$)(.*)", part, re.I | re.S)
+    if found is None:
+        raise _unknown(part)
+    name = names[re.sub("[-_ ]+", "-", found[1].lower())]
+    if not found[2]:
+        raise ParameterError(f"{name} needs a value, such as {_example(name)}")
+    read = read_number(found[2]) if name in others else read_value(name, found[2])
+    return {name: read}
 
 
-def _plain(name: str, found: re.Match[str]) -> _Fields:
-    return {name: found[1].lower()}
+def _example(name: str) -> str:
+    return {"temperature": "temperature 0.7", "seed": "seed 7"}.get(name, f"{name} off")
 
 
-def _means(fields: _Fields, found: re.Match[str]) -> _Fields:
-    return fields
-
-
-_READERS = [
-    *(_reader(name, template) for name, template in notes.TEMPLATES.items()),
-    _reader("seed", "seed {}"),
-    *(
-        (re.compile(pattern, re.IGNORECASE), partial(action, argument))
-        for pattern, action, argument in (
-            ("drawn by (.+)", _plain, "draw_method"),
-            ("dialect (.+)", _plain, "dialect"),
-            ("a fresh seed", _means, {"seed": None}),
-            ("greedy", _means, {"temperature": 0.0}),
-            (NEUTRAL, _means, {}),
-        )
-    ),
-]
-_KNOWN = [
-    *(_SLOT.sub("…", template) for template in notes.TEMPLATES.values()),
-    *("seed …", "drawn by …", "dialect …", "greedy", NEUTRAL),
-]
-
-
-def number(text: str) -> int | float:
-    """Read a number; its rule is the library's, so a whole one stays an int.
-
-    >>> number("40"), number("0.5")
-    (40, 0.5)
-    """
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    raise ParameterError(f"must be a number, got {text!r}")
+def _unknown(part: str) -> ParameterError:
+    words = " ".join(re.findall(r"[^\W\d]\S*", part)).lower().replace("_", "-")
+    near = get_close_matches(f"{words} …", _KNOWN, 1, 0.7)
+    known = f"did you mean {near[0]}" if near else f"write {', '.join(_KNOWN)}"
+    return ParameterError(f"{part!r} is no setting; {known}")

@@ -1,8 +1,8 @@
-"""The stages of a chain: pure functions, logits in and logits out.
+"""What a stage of a chain is: a pure function, logits in and logits out.
 
 A stage takes float logits of shape (..., V) and returns the same shape in float32
 or better. A removed token is -inf, at least one token stays, and the input is never
-changed. `Stage.criterion` tells for each token the number that its rule compared.
+changed. `Stage.criterion` gives the number that the rule compared for each token.
 """
 
 from __future__ import annotations
@@ -16,9 +16,7 @@ from torch import Tensor
 
 from ..errors import LogitsError
 from . import validation
-from .sorting import (
-    by_rank,
-)
+from .sorting import by_rank
 
 
 @dataclass(frozen=True)
@@ -36,8 +34,8 @@ class Stage(ABC):
 
     Attributes:
         name: what people call it.
-        adjusts: whether it shifts logits or bans tokens whatever the rest is, as
-            penalties do; greedy decoding then obeys it too.
+        adjusts: True for penalties, biases and bans, which greedy decoding applies
+            too.
         limits: for each field, the rule that its value must follow.
     """
 
@@ -59,7 +57,7 @@ class Stage(ABC):
         """Return the logits, shape (..., V), after this stage."""
 
     def criterion(self, logits: Tensor) -> Criterion | None:
-        """Return what the rule compares over logits (V,); None if nothing is cut."""
+        """Return what the rule compares for logits (V,); None if it removes nothing."""
         return None
 
 
@@ -106,7 +104,7 @@ class Temperature(Stage):
 
 
 def check_logits(logits: Tensor, where: str = "") -> None:
-    """Refuse logits that no rule can make a distribution of.
+    """Refuse logits from which no distribution can be made.
 
     Args:
         logits: shape (..., V).

@@ -1,4 +1,4 @@
-"""The less common cuts: locally typical, top-nσ, and XTC, which cuts from above."""
+"""Truncation: rules that remove unlikely tokens, and XTC, which removes likely ones."""
 
 from __future__ import annotations
 
@@ -9,14 +9,7 @@ import torch
 from torch import Tensor
 
 from . import validation
-from .sorting import (
-    count_from,
-    is_below,
-    keep_from,
-    kth_highest,
-    sorted_by,
-    sorted_values,
-)
+from .sorting import sorted_values
 from .stage import Criterion, Stage, as_float, ranks
 
 _REACHED = 1e-6
@@ -46,10 +39,10 @@ class TopK(Stage):
         logits = as_float(logits)
         if self.k >= logits.shape[-1]:
             return logits.clone()
-        kth = kth_highest(logits, self.k)  # (..., 1)
+        kth = logits.topk(self.k).values[..., -1:]  # (..., 1)
         if self.ties == "lowest_id":
             return _keep(logits, kth, self.k)
-        return keep_from(logits, kth)
+        return logits.masked_fill(logits < kth, -torch.inf)
 
     def criterion(self, logits: Tensor) -> Criterion:
         """Return each token's rank against k."""
@@ -117,7 +110,7 @@ class TopP(Stage):
         least_kept = ordered.gather(-1, count)
         highest_removed = ordered.gather(-1, (count - 1).clamp(min=0))
         if not ((count > 0) & (highest_removed == least_kept)).any():
-            return keep_from(logits, least_kept)
+            return logits.masked_fill(logits < least_kept, -torch.inf)
         # The cut goes through a tie, and torch.sort's own order of equal values,
         # which is not by id, says which of them the library removes.
         order = torch.sort(logits, descending=False).indices
@@ -145,7 +138,7 @@ class MinP(Stage):
         """Return logits with every less likely token at -inf."""
         logits = as_float(logits)
         probs = logits.softmax(-1)  # (..., V)
-        removed = is_below(probs, self.min_p * probs.amax(-1, keepdim=True))
+        removed = probs < self.min_p * probs.amax(-1, keepdim=True)
         return logits.masked_fill(removed, -torch.inf)
 
     def criterion(self, logits: Tensor) -> Criterion:
@@ -159,8 +152,8 @@ class TypicalP(Stage):
     """Keep the tokens whose surprise is nearest the entropy, up to a mass of p.
 
     Meister et al. 2022, arXiv:2202.00666; the arithmetic of transformers 5. The token
-    that reaches p stays, and so does every other as far from the entropy as it is.
-    The most likely token may go.
+    that reaches p is kept, and so is every other token equally far from the entropy.
+    The most likely token may be removed.
 
     Args:
         p: in (0, 1].
@@ -184,11 +177,12 @@ class TypicalP(Stage):
         return Criterion("distance from entropy", distance, ">", farthest.item())
 
     def _compared(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Return distances (..., V) and the greatest one that stays (..., 1)."""
+        """Return distances (..., V) and the greatest one that is kept (..., 1)."""
         log_probs = logits.log_softmax(-1)
         entropy = -(log_probs * log_probs.exp()).nansum(-1, keepdim=True)
         distance = (-log_probs - entropy).abs()
-        ordered, nearest_first = sorted_by(distance, logits)
+        ordered, order = torch.sort(distance)
+        nearest_first = logits.gather(-1, order)
         mass = nearest_first.softmax(-1).cumsum(-1)
         last = (mass < self.p).sum(-1, keepdim=True)
         return distance, ordered.gather(-1, last.clamp(max=ordered.shape[-1] - 1))
@@ -198,8 +192,9 @@ class TypicalP(Stage):
 class TopNSigma(Stage):
     """Keep the logits within n standard deviations of the highest one.
 
-    Tang et al. 2024, arXiv:2411.07641. As in llama.cpp, the deviation is that of the
-    tokens still possible, over their number. Temperature before it changes nothing.
+    Tang et al. 2024, arXiv:2411.07641. As in llama.cpp, the deviation is taken over
+    the tokens that earlier stages kept, divided by their number. An earlier
+    temperature changes nothing.
 
     Args:
         n: > 0, in standard deviations.
@@ -212,15 +207,15 @@ class TopNSigma(Stage):
     def __call__(self, logits: Tensor) -> Tensor:
         """Return logits with every lower one at -inf."""
         logits = as_float(logits)
-        return keep_from(logits, self._lowest(logits))
+        return logits.masked_fill(logits < self._lowest(logits), -torch.inf)
 
     def criterion(self, logits: Tensor) -> Criterion:
-        """Return each logit against the lowest that stays."""
+        """Return each logit against the lowest that is kept."""
         logits = as_float(logits)
         return Criterion("logit", logits, "<", self._lowest(logits).item())
 
     def _lowest(self, logits: Tensor) -> Tensor:
-        """Return the lowest logit that stays, (..., 1)."""
+        """Return the lowest logit that is kept, (..., 1)."""
         removed = logits == -torch.inf
         count = (~removed).sum(-1, keepdim=True)  # (..., 1)
         highest = logits.amax(-1, keepdim=True)
@@ -233,17 +228,17 @@ class TopNSigma(Stage):
 
 @dataclass(frozen=True)
 class XTC(Stage):
-    """Exclude top choices: now and then remove all likely tokens but the least one.
+    """Exclude top choices: sometimes remove all likely tokens except the least likely.
 
-    By p-e-w (2024), in text-generation-webui and llama.cpp. If the coin falls below
-    `probability`, every token more likely than the least likely one that reaches
-    `threshold` goes. With fewer than two such tokens, or a threshold above 0.5,
-    nothing does.
+    By p-e-w (2024), in text-generation-webui and llama.cpp. If `coin` is below
+    `probability`, every token is removed that is more likely than the least likely
+    one that reaches `threshold`. With fewer than two such tokens, or a threshold
+    above 0.5, none is.
 
     Args:
         probability: how often it acts, in [0, 1].
         threshold: what counts as likely, a probability in [0, 1].
-        coin: this step's number in [0, 1]; see `sampling_lab.draws.coin`.
+        coin: this step's random number in [0, 1]; see `draws.coin`.
     """
 
     probability: float
@@ -255,7 +250,7 @@ class XTC(Stage):
     )
 
     def __call__(self, logits: Tensor) -> Tensor:
-        """Return logits with the top choices at -inf, if the coin says so."""
+        """Return logits with the top choices at -inf, if it acts at this step."""
         logits = as_float(logits)
         if not self.acts:
             return logits.clone()
@@ -263,7 +258,7 @@ class XTC(Stage):
         return logits.masked_fill(probs > least, -torch.inf)
 
     def criterion(self, logits: Tensor) -> Criterion | None:
-        """Return each probability against that of the likely token that stays."""
+        """Return each probability against that of the likely token that is kept."""
         if not self.acts:
             return None
         probs, least = self._compared(as_float(logits))
@@ -271,7 +266,7 @@ class XTC(Stage):
 
     @property
     def acts(self) -> bool:
-        """Whether the coin lets it act at this step."""
+        """Whether it acts at this step."""
         return self.coin < self.probability
 
     def _compared(self, logits: Tensor) -> tuple[Tensor, Tensor]:
@@ -283,8 +278,8 @@ class XTC(Stage):
 def _mass_before(ordered: Tensor) -> Tensor:
     """Return for logits in descending order the probability before each, (..., V).
 
-    It is summed in float64 and scaled so that all of it is 1, which takes out the
-    rounding of a float32 softmax's sum.
+    It is summed in float64 and scaled to a total of 1, which removes the rounding of
+    a float32 softmax.
     """
     probs = ordered.softmax(-1).double()
     mass = probs.cumsum(-1)
@@ -299,8 +294,8 @@ def _count_below(mass: Tensor, bound: float, *, equal: bool = False) -> Tensor:
 
 def _keep(logits: Tensor, least: Tensor, count: Tensor | int) -> Tensor:
     """Keep the `count` highest logits, of which `least` is the lowest; ties by id."""
-    if bool((count_from(logits, least) == count).all()):
-        return keep_from(logits, least)
+    if bool(((logits >= least).sum(-1, keepdim=True) == count).all()):
+        return logits.masked_fill(logits < least, -torch.inf)
     tied = logits == least
     room = count - (logits > least).sum(-1, keepdim=True)  # (..., 1)
     removed = (logits < least) | (tied & (tied.cumsum(-1) > room))

@@ -1,4 +1,4 @@
-"""The rules that parameters must follow, in one place: value in, clean value out."""
+"""The rules of parameter values: each validates one and returns its one spelling."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def rule_error(name: str, rule: str, value: Any) -> ParameterError:
 
 @dataclass(frozen=True)
 class Number:
-    """A finite real number within bounds; bools and strings are none.
+    """A finite real number within bounds; bools and strings are rejected.
 
     Attributes:
         rule: the rule in words, for the message.
@@ -56,7 +56,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Integer:
-    """An integer >= 1; bools, floats and strings are none.
+    """An integer >= 1; bools, floats and strings are rejected.
 
     Attributes:
         rule: the rule in words, for the message.
@@ -64,7 +64,7 @@ class Integer:
     """
 
     rule: str
-    off: tuple[int, ...] = ()
+    off: tuple[int | None, ...] = ()
 
     def __call__(self, name: str, value: Any) -> int | None:
         """Return the value as an int, or None where it means off."""
@@ -92,7 +92,7 @@ def one_of(*choices: Any) -> Rule:
 
 
 def seed(name: str, value: Any) -> int | None:
-    """Return a seed as an int; a whole float such as 1.0 is one, None is open."""
+    """Return a seed as an int, also from a whole float such as 1.0; None stays None."""
     if value is None:
         return None
     whole = isinstance(value, Integral) or (
@@ -104,7 +104,7 @@ def seed(name: str, value: Any) -> int | None:
 
 
 def token_ids(name: str, value: Any) -> tuple[int, ...] | None:
-    """Return token ids, sorted and each once; None and nothing at all are off."""
+    """Return token ids, sorted and without repeats; None and an empty list are off."""
     rule = "token ids, integers >= 0"
     if value is None:
         return None
@@ -114,7 +114,7 @@ def token_ids(name: str, value: Any) -> tuple[int, ...] | None:
 
 
 def biases(name: str, value: Any) -> tuple[tuple[int, float], ...] | None:
-    """Return pairs of token id and bias, by id; a mapping will do, 0 is no bias."""
+    """Return pairs of token id and bias, sorted by id and without zeros."""
     rule = "a mapping of token ids (integers >= 0) to finite numbers"
     if value is None:
         return None
@@ -125,7 +125,8 @@ def biases(name: str, value: Any) -> tuple[tuple[int, float], ...] | None:
     for pair in pairs:
         if not isinstance(pair, Sequence) or len(pair) != 2:
             raise rule_error(name, rule, value)
-        bias = Number(f"{rule}; to ban a token use banned_token_ids")(name, pair[1])
+        finite = Number(f"{rule}; to ban a token use banned_token_ids")
+        bias = finite(name, pair[1]) or 0.0
         result[_token_id(name, rule, pair[0])] = bias
     return tuple(sorted(pair for pair in result.items() if pair[1])) or None
 

@@ -54,7 +54,12 @@ def as_code(
         raise ParameterError(f"target must be one of {known}, got {target!r}")
     if not len(prompt):
         raise ParameterError("prompt must not be empty to write code for it, got ''")
-    prompt = prompt if isinstance(prompt, str) else list(prompt)
     ends = None if stop_token_ids is None else tuple(stop_token_ids)
-    request = Request(params, prompt, str(checkpoint), max_new_tokens, ends)
+    request = Request(
+        params,
+        prompt if isinstance(prompt, str) else list(prompt),  # type: ignore[arg-type]  # of one kind still
+        str(checkpoint),
+        max_new_tokens,
+        ends,
+    )
     return TARGETS[target](request)

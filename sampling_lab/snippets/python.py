@@ -67,7 +67,7 @@ def settings(params: SamplingParams) -> str:
 
 
 def transformers(request: Request) -> str:
-    """Return a call of `model.generate` that fills in nothing of its own."""
+    """Return a call of `model.generate` without defaults filled in by the model."""
     params, values = request.params, request.settings("transformers")
     arguments: dict[str, Any] = {"do_sample": not params.is_greedy}
     if not params.is_greedy:

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..sampling.dialects import ADJUSTMENTS, PENALTIES, TRUNCATIONS, find_dialect
+from ..sampling.dialects import find_dialect
 from ..sampling.notes import label
+from ..sampling.parameters import ADJUSTMENTS, PENALTIES, TRUNCATIONS, missing
 
 if TYPE_CHECKING:
     from ..models.base import Prompt
@@ -36,7 +37,7 @@ class Request:
 
     def settings(self, engine: str) -> dict[str, Any]:
         """Return the parameters that are on and that an engine has."""
-        lacks = find_dialect(engine).lacks
+        lacks = missing(find_dialect(engine))
         names = ADJUSTMENTS if self.params.is_greedy else (*ADJUSTMENTS, *TRUNCATIONS)
         return {
             name: getattr(self.params, name)
@@ -51,22 +52,22 @@ class Request:
 
 def given(params: SamplingParams) -> list[tuple[str, Any]]:
     """Return the fields that differ from their defaults, as a user would write them."""
-    fields = params.__dataclass_fields__
     return [
         (name, dict(value) if name == "logit_bias" else value)
         for name, value in vars(params).items()
-        if value != fields[name].default
+        if params.is_on(name)
     ]
 
 
 def _caveats(params: SamplingParams, engine: str) -> Iterator[str]:
     """Say what the engine does otherwise than the lab with these parameters."""
     rules = find_dialect(engine)
+    lacks = missing(rules)
     names = ADJUSTMENTS if params.is_greedy else (*ADJUSTMENTS, *TRUNCATIONS)
     for name in names:
-        if params.is_on(name) and name in rules.lacks:
+        if params.is_on(name) and name in lacks:
             yield f"{engine} has no {label(name)}: left out"
-    penalties = [n for n in PENALTIES if params.is_on(n) and n not in rules.lacks]
+    penalties = [n for n in PENALTIES if params.is_on(n) and n not in lacks]
     if penalties and params.penalty_window and engine != "llama.cpp":
         yield f"{engine} has no penalty window: all tokens count"
     asked = params.penalize_prompt

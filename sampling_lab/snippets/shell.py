@@ -7,26 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import ParameterError
-from ..sampling.dialects import PENALTIES
+from ..sampling.parameters import PARAMETERS, PENALTIES, format_value
 from .request import Request, given
 
 _ALL_TOKENS = 32768
 """llama.cpp's penalties count the last so many tokens; this stands for all."""
-
-_LLAMA_CPP_OPTIONS = {
-    "temperature": "--temp",
-    "top_k": "--top-k",
-    "top_p": "--top-p",
-    "min_p": "--min-p",
-    "typical_p": "--typical",
-    "top_n_sigma": "--top-nsigma",
-    "xtc_probability": "--xtc-probability",
-    "xtc_threshold": "--xtc-threshold",
-    "repetition_penalty": "--repeat-penalty",
-    "frequency_penalty": "--frequency-penalty",
-    "presence_penalty": "--presence-penalty",
-    "penalty_window": "--repeat-last-n",
-}
 
 
 def cli(request: Request) -> str:
@@ -40,9 +25,10 @@ def cli(request: Request) -> str:
     if request.is_text:
         words += ["--prompt", request.prompt]
     else:
-        words += ["--token-ids", _joined(request.prompt)]
+        words += ["--token-ids", ",".join(map(str, request.prompt))]
     for name, value in given(request.params):
-        words += _option(name.replace("_", "-"), value)
+        pairs = value.items() if name == "logit_bias" else value
+        words += [f"--{name.replace('_', '-')}", format_value(name, pairs)]
     if request.max_new_tokens is not None:
         words += ["--max-new-tokens", request.max_new_tokens]
     ends, caveat = request.stop_token_ids, ""
@@ -51,17 +37,6 @@ def cli(request: Request) -> str:
     elif ends is not None:
         caveat = f"# --eos-id takes one id, and here are {len(ends)}: left out\n"
     return caveat + _shell([*words, "--text"])
-
-
-def _option(name: str, value: Any) -> list[Any]:
-    """Return an option and its value as the command line spells them."""
-    if name == "penalize-prompt":
-        return [f"--{name}" if value else f"--no-{name}"]
-    if name == "logit-bias":
-        value = ",".join(f"{token_id}={bias!r}" for token_id, bias in value.items())
-    elif name == "banned-token-ids":
-        value = _joined(value)
-    return [f"--{name}", "random" if value is None else value]
 
 
 def llama_cpp(request: Request) -> str:
@@ -77,8 +52,8 @@ def llama_cpp(request: Request) -> str:
     if request.max_new_tokens is not None:
         words += ["-n", request.max_new_tokens]
     # Its defaults are not neutral, so what is off is said too.
-    values = {"temperature": params.temperature, "top_k": 0, "top_p": 1.0, "min_p": 0.0}
-    values |= settings
+    values: dict[str, Any] = {"temperature": params.temperature}
+    values |= {"top_k": 0, "top_p": 1.0, "min_p": 0.0} | settings
     for token_id, bias in values.pop("logit_bias", ()):
         words += ["--logit-bias", f"{token_id}{bias:+}"]
     for token_id in values.pop("banned_token_ids", ()):
@@ -88,7 +63,7 @@ def llama_cpp(request: Request) -> str:
     if any(name in values for name in PENALTIES):
         values["penalty_window"] = params.penalty_window or _ALL_TOKENS
     for name, value in values.items():
-        words += [_LLAMA_CPP_OPTIONS[name], value]
+        words += [PARAMETERS[name].name_in("llama.cpp"), value]
     if not params.is_greedy:
         words += ["--seed", -1 if params.seed is None else params.seed]
     return request.caveats("llama.cpp") + _shell(words)
@@ -96,7 +71,3 @@ def llama_cpp(request: Request) -> str:
 
 def _shell(words: Sequence[Any]) -> str:
     return f"{shlex.join(map(str, words))}\n"
-
-
-def _joined(token_ids: Sequence[int]) -> str:
-    return ",".join(map(str, token_ids))

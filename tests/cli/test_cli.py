@@ -428,7 +428,7 @@ REFUSED = {
 BAD_VALUES = {
     "temperature": (["--temperature", "-1"], 2, "temperature must be"),
     "temperature nan": (["--temperature", "nan"], 2, "temperature must be"),
-    "temperature word": (["--temperature", "hot"], 2, "a number, got 'hot'"),
+    "temperature word": (["--temperature", "hot"], 2, "number >= 0, got 'hot'"),
     "top_k": (["--top-k", "0.5"], 2, "top_k must be"),
     "top_p": (["--top-p", "1.5"], 2, "top_p must be in (0, 1]"),
     "top_p 0": (["--top_p", "0"], 2, "top_p must be in (0, 1]"),
@@ -440,8 +440,8 @@ BAD_VALUES = {
     "stop": (["--stop", ""], 2, "stop must be"),
     "dialect": (["--dialect", "klingon"], 2, "klingon"),
     "draw": (["--draw-method", "dice"], 2, "draw_method must be"),
-    "bias": (["--logit-bias", "7"], 2, "--logit-bias: must be such as 7=-1.5,13=2"),
-    "ban": (["--banned-token-ids", "a"], 2, "must be comma-separated integers"),
+    "bias": (["--logit-bias", "7"], 2, "logit_bias must be a mapping of token ids"),
+    "ban": (["--banned-token-ids", "a"], 2, "banned_token_ids must be token ids"),
     "end id": (["--eos-id", "400"], 1, "[0, 40), got 400"),
     "precision": (["--precision", "fp8"], 2, "fp32"),
     "mode": (["--mode", "beam"], 2, "beam"),
@@ -486,21 +486,6 @@ def test_an_error_cannot_take_over_the_terminal(main: Main, tmp_path: Path) -> N
     assert status == 1
     assert "\x1b" not in err
     assert err.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("text", "ids"),
-    [
-        ("7,13,29", [7, 13, 29]),
-        (" 7 , 13  29 ", [7, 13, 29]),
-        ("7", [7]),
-        ("+7 -1", [7, -1]),
-        ("", []),
-        (" ", []),
-    ],
-)
-def test_ids_are_between_commas_and_spaces(text: str, ids: list[int]) -> None:
-    assert commands.parse_token_ids(text) == ids
 
 
 # The other commands

@@ -42,8 +42,9 @@ from sampling_lab.plots.drawing.shapes import HatchedRectangles, Rectangles
 from sampling_lab.plots.drawing.style import CHOSEN, FINAL, GRID, INK, PAPER
 from sampling_lab.plots.drawing.text_labels import TextLabels, text_width
 from sampling_lab.plots.steps import GIVEN
-from sampling_lab.sampling.dialects import ADJUSTMENTS, DIALECTS
+from sampling_lab.sampling.dialects import DIALECTS
 from sampling_lab.sampling.draws import inverse_cdf
+from sampling_lab.sampling.parameters import ADJUSTMENTS, stage_order
 from tests.fakes import TableModel
 
 WORDS = ["warm", " hot", "$$", "<b>x", "中", "\x1b[31m", "\n", ""]
@@ -343,7 +344,7 @@ def test_other_luck_at_the_same_step_has_another_map():
 @pytest.mark.parametrize("name", DIALECTS)
 def test_every_dialect_adjusts_before_temperature(name):
     """Else a map could not be searched for among fewer tokens."""
-    order = DIALECTS[name].order
+    order = stage_order(DIALECTS[name])
     after = order[order.index("temperature") :]
     assert not set(after) & set(ADJUSTMENTS)
 

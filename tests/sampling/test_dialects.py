@@ -5,13 +5,17 @@ import torch
 
 from sampling_lab.errors import ParameterError
 from sampling_lab.sampling.dialects import (
-    ADJUSTMENTS,
     DEFAULT_DIALECT,
     DIALECTS,
-    TRUNCATIONS,
     find_dialect,
 )
 from sampling_lab.sampling.draws import DRAWS
+from sampling_lab.sampling.parameters import (
+    ADJUSTMENTS,
+    TRUNCATIONS,
+    missing,
+    stage_order,
+)
 from sampling_lab.sampling.params import SamplingParams
 
 
@@ -84,11 +88,10 @@ def test_every_dialect_names_fields_and_draws_that_exist():
     fields = set(SamplingParams().to_dict())
     for name, dialect in DIALECTS.items():
         assert dialect.name == name
-        assert set(dialect.order) | {"temperature"} <= fields
-        assert sorted(dialect.order) == sorted(
-            (*ADJUSTMENTS, *TRUNCATIONS, "temperature")
-        )
-        assert [n for n in dialect.order if n not in dialect.lacks] == [*dialect.own]
+        order, lacks = stage_order(dialect), missing(dialect)
+        assert set(order) <= fields
+        assert sorted(order) == sorted((*ADJUSTMENTS, *TRUNCATIONS, "temperature"))
+        assert [name for name in order if name not in lacks] == [*dialect.own]
         assert SamplingParams(**dialect.defaults)
         assert dialect.draw in DRAWS
         assert dialect.mirrors

@@ -11,8 +11,9 @@ from sampling_lab.sampling import (
     dialects,
     draws,
     ledger,
+    parameters,
+    params,
     penalties,
-    recipe,
     stage,
     truncation,
 )
@@ -278,7 +279,7 @@ MUTANTS = [
     ),
     Mutant(
         "the window is ignored",
-        recipe,
+        parameters,
         "PENALTIES",
         (),
         lambda: test_params.test_what_a_repetition_penalty_counts(
@@ -289,12 +290,12 @@ MUTANTS = [
         "the prompt counts everywhere",
         dialects,
         "DIALECTS",
-        dialect("vllm", counts_prompt=frozenset(dialects.PENALTIES)),
+        dialect("vllm", counts_prompt=frozenset(parameters.PENALTIES)),
         test_params.test_where_the_prompt_counts_is_the_engines_way,
     ),
     Mutant(
         "greedy obeys the cuts",
-        recipe,
+        params,
         "TRUNCATIONS",
         (),
         test_params.test_greedy_obeys_adjustments_and_ignores_cuts,

@@ -11,6 +11,8 @@ import torch
 from sampling_lab.errors import ParameterError
 from sampling_lab.sampling.dialects import DIALECTS
 from sampling_lab.sampling.draws import Choices, Greedy, Keyed, Race, coin
+from sampling_lab.sampling.notes import notes
+from sampling_lab.sampling.parameters import missing
 from sampling_lab.sampling.params import SamplingParams
 from sampling_lab.sampling.penalties import (
     Ban,
@@ -156,13 +158,14 @@ def test_a_round_trip_through_strict_json(params):
         (SamplingParams(), "seed 0"),
         (SamplingParams(temperature=0.5, top_p=0.8), "temperature 0.5, top-p 0.8, se"),
         (SamplingParams(temperature=0, seed=3), "temperature 0"),
-        (SamplingParams(top_k=5, min_p=0.1, seed=None), "top-k 5, min-p 0.1, a fresh"),
+        (SamplingParams(top_k=5, min_p=0.1, seed=None), "top-k 5, min-p 0.1, seed"),
         (
             FULL,
             "temperature 0.7, top-k 40, top-p 0.9, min-p 0.05, typical-p 0.95, "
-            "top-nσ 1.5, XTC 0.5 above 0.2, repetition penalty 1.1, frequency penalty "
-            "0.25, presence penalty -0.5, penalty window 64, penalize prompt: no, "
-            "logit bias 2+3 7-1.5, ban 4 9, no repeated 3-gram, seed 3, drawn by keyed",
+            "top-nσ 1.5, XTC 0.5, XTC threshold 0.2, logit bias 2+3 7-1.5, repetition "
+            "penalty 1.1, frequency penalty 0.25, presence penalty -0.5, "
+            "no-repeat-ngram 3, bans 4 9, penalty window 64, penalize prompt no, "
+            "seed 3, drawn by keyed",
         ),
     ],
 )
@@ -298,7 +301,7 @@ def test_greedy_obeys_adjustments_and_ignores_cuts():
     assert len(names) == 7
     logits = torch.tensor([1.0, 4.0, 0.0, 2.0, 1.0, 0.0, 0.0, 2.0])
     assert params.chain()(logits).argmax() == 2  # 0.0 with a bias of 3
-    assert params.notes(8)[1] == (
+    assert notes(params, 8)[1] == (
         "temperature is 0: top-k, top-p, min-p, typical-p, top-nσ, XTC have no effect"
     )
     assert params.effective(8)["xtc_threshold"] is None
@@ -345,16 +348,16 @@ def test_a_k_above_the_vocabulary_is_off_and_the_effective_k_is_told():
     params, logits = SamplingParams(top_k=50), torch.randn(5)
     assert torch.equal(params.chain()(logits), SamplingParams().chain()(logits))
     assert params.effective(5)["top_k"] == 5
-    assert params.notes(5) == (
+    assert notes(params, 5) == (
         "top_k 50 is above the vocabulary: the effective k is 5",
     )
-    assert SamplingParams(top_k=5).notes(5) == ()
+    assert notes(SamplingParams(top_k=5), 5) == ()
     assert SamplingParams(top_k=5).effective(5)["top_k"] == 5
 
 
 def test_greedy_says_that_the_seed_has_no_effect():
     params = SamplingParams(temperature=0, top_k=50, seed=4)
-    assert params.notes(5)[0] == "temperature is 0 (greedy): the seed has no effect"
+    assert notes(params, 5)[0] == "temperature is 0 (greedy): the seed has no effect"
     effective = params.effective(5)
     assert effective["temperature"] == 0.0
     assert effective["seed"] is effective["top_k"] is None
@@ -384,11 +387,11 @@ def test_greedy_says_that_the_seed_has_no_effect():
     ],
 )
 def test_a_note_for_what_cannot_matter_or_is_borrowed(settings, note):
-    assert SamplingParams(**settings).notes(50) == (note,)
+    assert notes(SamplingParams(**settings), 50) == (note,)
 
 
 @pytest.mark.parametrize("name", DIALECTS)
 def test_an_engines_own_parameters_are_not_borrowed(name):
     dialect = DIALECTS[name]
-    params = FULL.replace(dialect=name, **dict.fromkeys(dialect.lacks))
-    assert not [note for note in params.notes(10**6) if "itself has no" in note]
+    params = FULL.replace(dialect=name, **dict.fromkeys(missing(dialect)))
+    assert not [note for note in notes(params, 10**6) if "itself has no" in note]

@@ -15,7 +15,7 @@ from sampling_lab import SamplingParams, generate, load
 from sampling_lab.cli import commands
 from sampling_lab.cli import main as cli
 from sampling_lab.errors import ParameterError
-from sampling_lab.snippets import TARGETS
+from sampling_lab.snippets import TARGETS, as_code
 from tests import tiny
 from tests.sampling.test_params import FULL
 
@@ -60,8 +60,8 @@ def run_python(code):
 @pytest.mark.parametrize("params", PARAMS, ids=SamplingParams.describe)
 @pytest.mark.parametrize("prompt", PROMPTS, ids=["text", "ids", "chat"])
 def test_transformers_code_gives_the_same_tokens(checkpoint, model, params, prompt):
-    code = params.as_code(
-        "transformers", prompt=prompt, checkpoint=checkpoint, max_new_tokens=12
+    code = as_code(
+        params, "transformers", prompt=prompt, checkpoint=checkpoint, max_new_tokens=12
     )
     names, printed = run_python(code)
     ours = generate(model, prompt, params, max_new_tokens=12)
@@ -74,7 +74,8 @@ def test_transformers_code_stops_where_it_is_told(checkpoint, model):
     params = SamplingParams(seed=5)
     free = generate(model, [5], params, max_new_tokens=9, stop_token_ids=())
     end = free.token_ids[4]
-    code = params.as_code(
+    code = as_code(
+        params,
         "transformers",
         prompt=[5],
         checkpoint=checkpoint,
@@ -88,7 +89,7 @@ def test_transformers_code_stops_where_it_is_told(checkpoint, model):
 @pytest.mark.parametrize("params", PARAMS, ids=SamplingParams.describe)
 def test_the_labs_own_code_gives_the_same_text(checkpoint, model, params):
     for prompt in PROMPTS:
-        code = params.as_code(prompt=prompt, checkpoint=checkpoint, max_new_tokens=8)
+        code = as_code(params, prompt=prompt, checkpoint=checkpoint, max_new_tokens=8)
         names, printed = run_python(code)
         assert names["params"] == params
         assert printed == generate(model, prompt, params, max_new_tokens=8).text + "\n"
@@ -97,8 +98,8 @@ def test_the_labs_own_code_gives_the_same_text(checkpoint, model, params):
 def pasted(prompt, checkpoint):
     """Return the words of a command line, without the one that asks for text alone."""
     params = FULL.replace(top_k=200)
-    code = params.as_code(
-        "cli", prompt=prompt, checkpoint=checkpoint, max_new_tokens=10
+    code = as_code(
+        params, "cli", prompt=prompt, checkpoint=checkpoint, max_new_tokens=10
     )
     program, *words, last = shlex.split(code)
     assert (program, last) == ("sampling-lab", "--text")
@@ -127,7 +128,7 @@ def test_the_command_line_takes_token_ids(checkpoint, model, capsys):
 
 def command_line_params(params):
     """Return the parameters that the command line's own parser reads."""
-    words = shlex.split(params.as_code("cli", prompt="-x"))[1:]
+    words = shlex.split(as_code(params, "cli", prompt="-x"))[1:]
     return commands._requested(cli.build_parser().parse_args(cli._normalised(words)))
 
 
@@ -149,7 +150,7 @@ def test_the_command_line_says_every_parameter(params):
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("params", [*PARAMS, FULL], ids=SamplingParams.describe)
 def test_every_target_is_well_formed(target, params):
-    code = params.as_code(target, prompt='it\'s {x} "quoted" \\ -- $HOME\n')
+    code = as_code(params, target, prompt='it\'s {x} "quoted" \\ -- $HOME\n')
     if target in ("cli", "llama.cpp"):
         assert 'it\'s {x} "quoted" \\ -- $HOME\n' in shlex.split(code, comments=True)
     else:
@@ -158,8 +159,8 @@ def test_every_target_is_well_formed(target, params):
 
 
 def test_llama_cpp_says_what_is_off_too():
-    code = SamplingParams(seed=1).as_code(
-        "llama.cpp", prompt="a b", checkpoint="m.gguf"
+    code = as_code(
+        SamplingParams(seed=1), "llama.cpp", prompt="a b", checkpoint="m.gguf"
     )
     assert code == (
         "llama-completion -no-cnv -m m.gguf -p 'a b' -n 64 --temp 1.0 --top-k 0 "
@@ -170,7 +171,7 @@ def test_llama_cpp_says_what_is_off_too():
 def test_llama_cpp_has_an_option_for_every_parameter_of_its_own():
     not_its_own = ("no_repeat_ngram_size", "penalize_prompt", "draw_method")
     params = FULL.replace(dialect="llama.cpp", **dict.fromkeys(not_its_own))
-    code = params.as_code("llama.cpp", prompt="a", max_new_tokens=None)
+    code = as_code(params, "llama.cpp", prompt="a", max_new_tokens=None)
     expected = (
         "--logit-bias 2+3.0 --logit-bias 7-1.5 --logit-bias 4-inf "
         "--logit-bias 9-inf --temp 0.7 --top-k 40 --top-p 0.9 --min-p 0.05 "
@@ -183,12 +184,12 @@ def test_llama_cpp_has_an_option_for_every_parameter_of_its_own():
 
 def test_vllm_code_takes_text_ids_and_chat():
     params = SamplingParams(0.5, top_p=0.8, seed=2, banned_token_ids=[4])
-    code = params.as_code("vllm", prompt=[1, 2], checkpoint="m", stop_token_ids=[0])
+    code = as_code(params, "vllm", prompt=[1, 2], checkpoint="m", stop_token_ids=[0])
     assert "generate({'prompt_token_ids': [1, 2]}, params)" in code
     assert "    logit_bias={4: -100.0},\n" in code
     assert "    stop_token_ids=[0],\n" in code
-    assert "llm.chat([{'role'" in params.as_code("vllm", prompt=MESSAGES)
-    assert "llm.generate('hi', params)" in params.as_code("vllm", prompt="hi")
+    assert "llm.chat([{'role'" in as_code(params, "vllm", prompt=MESSAGES)
+    assert "llm.generate('hi', params)" in as_code(params, "vllm", prompt="hi")
 
 
 @pytest.mark.parametrize(
@@ -226,7 +227,7 @@ def test_vllm_code_takes_text_ids_and_chat():
     ],
 )
 def test_a_comment_for_what_the_engine_does_otherwise(target, settings, caveat):
-    code = SamplingParams(**settings).as_code(target)
+    code = as_code(SamplingParams(**settings), target)
     comments = [line for line in code.splitlines() if line.startswith("# ")]
     assert f"# {caveat}" in comments
 
@@ -234,13 +235,13 @@ def test_a_comment_for_what_the_engine_does_otherwise(target, settings, caveat):
 @pytest.mark.parametrize("target", ["transformers", "vllm", "llama.cpp"])
 def test_no_comment_where_the_engine_does_the_same(target):
     params = SamplingParams(0.5, top_k=3, top_p=0.9, repetition_penalty=1.2)
-    code = params.as_code(target)
+    code = as_code(params, target)
     assert not [line for line in code.splitlines() if line.startswith("# these")]
     assert "left out" not in code
 
 
 def test_a_gguf_file_is_named_in_its_folder():
-    code = SamplingParams().as_code("transformers", checkpoint="a/b/m.gguf")
+    code = as_code(SamplingParams(), "transformers", checkpoint="a/b/m.gguf")
     assert "AutoTokenizer.from_pretrained('a/b', gguf_file='m.gguf')" in code
 
 
@@ -255,4 +256,4 @@ def test_a_gguf_file_is_named_in_its_folder():
 )
 def test_what_cannot_be_written_is_refused(target, prompt, message):
     with pytest.raises(ParameterError, match=message):
-        SamplingParams().as_code(target, prompt=prompt)
+        as_code(SamplingParams(), target, prompt=prompt)

@@ -9,6 +9,7 @@ import ipywidgets as widgets
 
 from ...errors import PromptError
 from ...models.base import Model, Prompt
+from ...sampling.settings_text import read_list
 from .slider_with_box import label
 
 _PROMPT = "The sky is"
@@ -98,12 +99,12 @@ def typed_prompt(model: Model, text: str) -> Prompt:
     """
     if model.tokenizer is not None:
         return text
-    try:
-        return [int(number) for number in text.replace(",", " ").split()]
-    except ValueError:
+    ids = read_list(text)
+    if not all(type(token_id) is int for token_id in ids):
         raise PromptError(
             f"{model.card.name} has no tokenizer; type token ids, like 1 2 3"
-        ) from None
+        )
+    return ids
 
 
 def prompt_box(text: str, rows: int = 3) -> widgets.Textarea:

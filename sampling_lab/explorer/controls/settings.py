@@ -13,9 +13,10 @@ import traitlets
 
 from ...errors import ParameterError
 from ...sampling.dialects import DIALECTS
-from ...sampling.notes import differences
 from ...sampling.notes import label as words_for
+from ...sampling.parameters import PARAMETERS
 from ...sampling.params import SamplingParams
+from ...sampling.settings_text import read_value
 from ..presets import apply_preset, neutral
 from .slider_with_box import (
     Counts,
@@ -23,7 +24,6 @@ from .slider_with_box import (
     Scale,
     SliderWithBox,
     label,
-    typed,
     value_box,
 )
 
@@ -32,19 +32,13 @@ _SEED_BITS = 16
 
 _NO_PRESET = ("choose …", "")
 
-_DIALS: dict[str, tuple[Scale, str]] = {
-    "temperature": (Linear(0.0, 3.0, 0.05), "Divides the logits; 0 is greedy"),
-    "top_k": (Counts(2), "Keep the k most likely tokens"),
-    "top_p": (
-        Linear(0.01, 1.0, 0.01, off=1.0),
-        "Keep the most likely tokens that reach this mass together",
-    ),
-    "min_p": (
-        Linear(0.0, 0.5, 0.005, off=0.0),
-        "Keep tokens at least this fraction as likely as the likeliest",
-    ),
+_SCALES: dict[str, Scale] = {
+    "temperature": Linear(0.0, 3.0, 0.05),
+    "top_k": Counts(2),
+    "top_p": Linear(0.01, 1.0, 0.01, off=1.0),
+    "min_p": Linear(0.0, 0.5, 0.005, off=0.0),
 }
-"""The scale of each dial, and what it does; top-k ends with the vocabulary."""
+"""The scale of each slider; that of top-k ends with the vocabulary."""
 
 
 class Controls(widgets.VBox):
@@ -72,9 +66,12 @@ class Controls(widgets.VBox):
     ) -> None:
         self.dials = {
             name: SliderWithBox(
-                name.replace("_", "-"), scale, partial(self._dial_turned, name), tooltip
+                PARAMETERS[name].label,
+                scale,
+                partial(self._value_changed, name),
+                _sentence(PARAMETERS[name].help),
             )
-            for name, (scale, tooltip) in _DIALS.items()
+            for name, scale in _SCALES.items()
         }
         self.presets: dict[str, Mapping[str, Any]] = {}
         self._make_boxes()
@@ -202,11 +199,11 @@ class Controls(widgets.VBox):
         except ParameterError:  # an author's slip; choosing the preset tells of it
             return False
 
-    def _dial_turned(self, name: str, value: Any) -> None:
-        self.set(name, 1.0 if name == "temperature" and value is None else value)
+    def _value_changed(self, name: str, value: Any) -> None:
+        self.set(name, read_value(name, value) if isinstance(value, str) else value)
 
     def _seed_filled(self, change: dict[str, Any]) -> None:
-        seed = typed(change["new"])
+        seed = read_value("seed", change["new"])
         if seed != self.params.seed:
             self.set("seed", seed)
 
@@ -226,8 +223,12 @@ class Controls(widgets.VBox):
         self.neutralise()
 
 
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
 def _difference(params: SamplingParams) -> str:
-    parts = differences(params)
+    parts = params.differences()
     if not parts:
         return "neutral: the model's own distribution"
     return f"differs from neutral: {', '.join(parts)}"

@@ -10,6 +10,8 @@ from typing import Any, Protocol
 
 import ipywidgets as widgets
 
+from ...sampling.parameters import format_number
+
 _DIGITS = 9
 """Decimals of a slider's position that count; the rest is binary rounding."""
 
@@ -56,7 +58,8 @@ class Linear:
 
     def position(self, value: float | None) -> float:
         """Return the step nearest to a value: a slider would round it, and say so."""
-        value = self.off if value is None else value
+        if value is None:
+            value = self.high if self.off is None else self.off
         value = min(max(value, self.low), self.high)  # 1e308 has no steps to count
         steps = round((value - self.low) / self.step)
         nearest = round(self.low + steps * self.step, _DIGITS)
@@ -160,7 +163,7 @@ class SliderWithBox(widgets.HBox):
 
     def _box_filled(self, change: dict[str, Any]) -> None:
         if change["new"] != shown(self._value):
-            self._on_change(typed(change["new"]))
+            self._on_change(change["new"])
 
 
 def _slider_layout() -> widgets.Layout:
@@ -183,19 +186,4 @@ def value_box(tooltip: str) -> widgets.Text:
 
 def shown(value: float | None) -> str:
     """Return a value as its box shows it."""
-    if value is None:
-        return "off"
-    return str(value) if isinstance(value, int) else f"{value:.12g}"
-
-
-def typed(text: str) -> Any:
-    """Return what was typed as a number, None for off, or as it is."""
-    text = text.strip()
-    if text.lower() in ("", "off", "none"):
-        return None
-    for number in (int, float):
-        try:
-            return number(text)
-        except ValueError:
-            continue
-    return text
+    return "off" if value is None else format_number(value)
