@@ -1,11 +1,10 @@
-"""Compare: settings and seeds side by side, the first difference marked in each."""
+"""Compare settings and seeds side by side, with each first difference marked."""
 
 from __future__ import annotations
 
 import html
 from collections.abc import Sequence
 from functools import partial
-from itertools import chain as joined
 from pathlib import Path
 from typing import Any
 
@@ -20,51 +19,19 @@ from ..sampling.settings_text import format_settings, parse_lines, parse_seeds
 from .controls.prompt import count_box, example_prompt, prompt_box, typed_prompt
 from .controls.slider_with_box import label
 from .panel.event_loop import Throttle
-from .panel.lab_widget import LabWidget, button, html_line, named_box
-from .panel.player import Player
+from .panel.lab_widget import LabWidget
+from .panel.parts import button, dropdown, html_line, named_box, offer, text_box
+from .panel.player import GridPlayer
 from .pictures.compare_html import STYLE, answer_names, answers_html, table_html
 
 SETTINGS = (SamplingParams(temperature=0), SamplingParams(temperature=0.9, top_p=0.9))
-"""The settings to begin with, where none are given."""
+"""The first settings, unless others are given."""
 
 MOST_RUNS = 64
-"""More cells than this neither fit a page nor a batch."""
+"""More cells than this fit neither a page nor a batch."""
 
 BETWEEN_TABLES = 0.15
-"""Seconds between two tables of a stream; more would hold the tokens up."""
-
-
-class GridPlayer(Player):
-    """A player that advances all runs of a grid together."""
-
-    run: Grid | None
-
-    @property
-    def is_open(self) -> bool:
-        """Whether any run can go on."""
-        return any(run.finish_reason is None for run in self._runs())
-
-    def status(self) -> str:
-        """Return how the runs went so far: tokens, speed, and how they were run."""
-        if self.run is None:
-            return ""
-        counts = [len(run.generation.all_steps) for run in self._runs()]
-        total, rows = sum(counts), len(counts)
-        together = self._passes <= max(counts)
-        speed = total / self._seconds if self._seconds else 0.0
-        passes = f"{self._passes:,} forward pass{'' if self._passes == 1 else 'es'}"
-        return " · ".join(
-            [
-                "generating" if self.is_playing else self._stopped or "all have ended",
-                f"{total:,} token{'' if total == 1 else 's'}",
-                f"{speed:,.1f} tok/s",
-                f"{rows} rows in one batch" if together else "one row after another",
-                passes,
-            ]
-        )
-
-    def _runs(self) -> list[Any]:
-        return list(joined.from_iterable(self.run.runs if self.run else ()))
+"""Minimum seconds between two tables while streaming; more often slows generation."""
 
 
 class Compare(LabWidget):
@@ -74,9 +41,9 @@ class Compare(LabWidget):
 
     Args:
         model: a model, or what `load` takes.
-        prompt: the text to begin with; None is an example that fits the model.
-        settings: the rows; their own seeds are not used. They are typed in words of
-            six digits, and what is typed is what runs.
+        prompt: the first prompt; None is an example that fits the model.
+        settings: the rows; their own seeds are not used. They are shown as text with
+            six digits, and that text is what runs.
         seeds: the columns.
         max_new_tokens: None is the model's own default.
 
@@ -86,10 +53,10 @@ class Compare(LabWidget):
         settings: the text box with a setting in each line; see `parse_settings`.
         seeds: the text box with the seeds, such as "1 2 3" or "1-6".
         max_new_tokens: the number box.
-        reference: the dropdown whose value is the row and the column of the run
-            that the others are held beside.
+        reference: the drop-down whose value is the row and the column of the run
+            that the others are compared with.
         table: the runs, as HTML.
-        answers: the distinct texts and how often each came, as HTML.
+        answers: the distinct texts and the number of runs of each, as HTML.
         player: advances the grid.
 
     Example:
@@ -99,8 +66,6 @@ class Compare(LabWidget):
         >>> compare.grid.answers()
         {'hello.': 3, 'heis blue.': 1, ':�arg can run.': 1, 'hehelo.': 1}
     """
-
-    player: GridPlayer | None = None
 
     def __init__(
         self,
@@ -116,15 +81,17 @@ class Compare(LabWidget):
         prompt = example_prompt(self.model) if prompt is None else prompt
         self.prompt = prompt_box(prompt, rows=2)
         self.settings = _settings_box("\n".join(map(format_settings, settings)))
-        self.seeds = _text_box(" ".join(map(str, seeds)), "Such as 1 2 3, or 1-6")
+        self.seeds = text_box("Such as 1 2 3, or 1-6", " ".join(map(str, seeds)))
         limit = max_new_tokens or self.model.card.default_max_new_tokens
         self.max_new_tokens = count_box(limit)
-        self.reference = _dropdown("The run that the others are held beside")
+        self.reference = dropdown(
+            "The run that the others are held beside", [("the first run", (0, 0))]
+        )
         self.table, self.answers = html_line("table"), html_line("answers-box")
-        self.refresh = Throttle(self.home, self._refresh, BETWEEN_TABLES)
+        self.refresh = Throttle(self.loop, self._refresh, BETWEEN_TABLES)
         self.player = GridPlayer(
             self.model,
-            self.home,
+            self.loop,
             partial(self.run_showing_errors, what="run"),
             self._played,
         )
@@ -137,24 +104,24 @@ class Compare(LabWidget):
 
     @property
     def grid(self) -> Grid | None:
-        """The grid under way or the last one; None before the first."""
+        """The grid in progress or the last one; None before the first."""
         return self.player.run
 
     def cells(self) -> list[list[Cell]]:
-        """Return the runs so far beside the reference; nothing before the first."""
+        """Return the runs so far, compared with the reference; at first none."""
         return self.grid.cells(self.reference.value) if self.grid else []
 
     def compare(self) -> None:
-        """Run every setting with every seed; a comparison under way ends.
+        """Run every setting with every seed; a comparison in progress ends.
 
         In a notebook this returns at once and the tokens come in afterwards.
         """
         self.player.stop()
         if self.run_showing_errors(self._start, "run") and not self.player.is_playing:
-            self.player.play()  # else the loop that plays goes on with the new grid
+            self.player.play()  # else the loop that is playing takes the new grid
 
     async def finished(self) -> Grid | None:
-        """Wait for the runs that are under way, and return their grid.
+        """Wait for the runs in progress, and return their grid.
 
         In a notebook, ``await compare.finished()`` in the cell that began them.
         """
@@ -163,12 +130,12 @@ class Compare(LabWidget):
         return self.grid
 
     def stop(self) -> None:
-        """End all runs after the token they are at; what there is stays."""
+        """End all runs after the token they are at; the texts so far stay."""
         self.player.stop()
 
     def close(self) -> None:
         """End the runs and remove the widgets."""
-        if self.player is not None:  # else it is a half-made board's end
+        if "player" in vars(self):  # else its __init__ raised an exception
             self.player.stop()
         super().close()
 
@@ -180,7 +147,7 @@ class Compare(LabWidget):
             )
             self.answers.value = ""
             return
-        # Without a tokenizer all texts are empty: there is nothing to count.
+        # Without a tokenizer all texts are empty.
         answers = self.grid.answers() if self.model.tokenizer else {}
         names = answer_names(answers)
         self.table.value = table_html(
@@ -212,16 +179,16 @@ class Compare(LabWidget):
         self._offer_references()
 
     def _offer_references(self) -> None:
-        """Let each run be the reference; the one chosen stays if it is still there."""
+        """Offer each run as the reference; the selected one stays if it exists."""
         before = self.reference.value
         options = [
             (f"seed {seed} · {title}", (row, column))
             for row, title in enumerate(self._titles)
             for column, seed in enumerate(self._seeds)
         ]
-        self.reference.options = options
-        if before in dict(map(reversed, options)):
-            self.reference.value = before
+        places = [place for _, place in options]
+        selected = before if before in places else (0, 0)
+        offer(self.reference, self._reference_chosen, options, selected)
 
     def _played(self) -> None:
         """Follow the player: a token came, or playing began or ended."""
@@ -235,9 +202,9 @@ class Compare(LabWidget):
         self.refresh.request()
 
     def _arrange(self) -> None:
-        self.compare_button = button(self.home, self.compare, "Compare", "play")
+        self.compare_button = button(self.loop, self.compare, "Compare", "play")
         self.compare_button.button_style = "primary"
-        self.stop_button = button(self.home, self.stop, "Stop", "stop")
+        self.stop_button = button(self.loop, self.stop, "Stop", "stop")
         columns = [
             widgets.VBox(
                 [_named("prompt", self.prompt), _named("settings", self.settings)]
@@ -290,18 +257,4 @@ def _settings_box(text: str) -> widgets.Textarea:
         rows=4,
         tooltip="A setting in each line, such as: temperature 0.7, top-p 0.9",
         layout=widgets.Layout(width="auto"),
-    )
-
-
-def _text_box(text: str, tooltip: str) -> widgets.Text:
-    return widgets.Text(
-        text, tooltip=tooltip, layout=widgets.Layout(width="auto", min_width="0")
-    )
-
-
-def _dropdown(tooltip: str) -> widgets.Dropdown:
-    return widgets.Dropdown(
-        options=[("the first run", (0, 0))],
-        tooltip=tooltip,
-        layout=widgets.Layout(width="auto", min_width="0"),
     )

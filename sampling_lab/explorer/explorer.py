@@ -7,57 +7,63 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..generation import saved_json
-from ..generation.branches import Tree
+from ..errors import ParameterError
+from ..generation.branches import Branch, Tree
 from ..generation.loop import Run
 from ..generation.results import Generation
 from ..models import load
 from ..models.base import Model, ModelCard, Prompt
+from ..models.list_checkpoints import list_checkpoints
 from ..sampling.one_thread import one_thread
 from ..sampling.params import SamplingParams
-from .controls.export import save_files
+from .controls.branch_list import BranchList
+from .controls.export import Export, save_files
+from .controls.fork import AlternativeTokens
+from .controls.model_picker import ModelPicker
 from .controls.prompt import PromptBox, count_box
-from .controls.token_strip import TokenStrip
 from .explorer_widgets import ExplorerWidgets
-from .panel.player import Player
+from .panel.lab_widget import LabWidget
+from .panel.parts import button
+from .panel.player import RunPlayer, counted
 from .panel.prompt_scorer import PromptScorer
-from .pictures.picture_panel import BETWEEN_PICTURES
-from .presets import carry_over, presets
+from .pictures.picture_panel import BETWEEN_PICTURES, PicturePanel
+from .pictures.static_image import Words
+from .pictures.step_view import StepView
+from .pictures.tabs import Picture
+from .presets import presets
 from .session import Session
 
 BETWEEN_STREAMED = 0.1
-"""Seconds between pictures of a stream; more would hold the tokens up."""
-
+"""Minimum seconds between redraws while streaming; more often slows generation."""
 
 _ACTIONS = ("run", "explain", "code", "save", "branches", "model")
-"""What a person asks for; an error of one is shown until the next."""
+"""What a person asks for; the error of one is shown until the next."""
 
 
-class Explorer(ExplorerWidgets):
+class Explorer(LabWidget):
     r"""A panel over one model: move a slider, see the distribution; generate, stop.
 
     The picture shows the next token after the prompt, and which one the seed draws;
     while text streams in it follows the newest step, until a setting changes. A token
     that is selected in the strip shows its own step as it was, and then, when a
-    setting changes, what that makes of it. Any other token can be taken there: the
-    text forks, and every branch can be gone back to.
+    setting changes, the same step under that setting. Any other token can be taken
+    there: the text forks, and every branch can be shown again.
 
     Args:
         model: a model, or what `load` takes.
-        prompt: the text to begin with; None is an example that fits the model.
-        params: the parameters to begin with.
+        prompt: the first prompt; None is an example that fits the model.
+        params: the first parameters.
         max_new_tokens: None is the model's own default.
 
     Attributes:
-        session: the model, its texts, and which of them is looked at.
-        picker: the choice of another model.
-        asks: the prompt with its mode and system line; `prompt` is its text box.
-        max_new_tokens: the number box.
-        strip: the prompt's tokens and the new ones; one of these can be selected.
-        forks: the choice of another token at the selected step.
-        branch_list: the choice of a text, and of one to hold beside it.
-        export: code to copy and files to save.
-        player: the run under way or the last one.
+        session: the model, its texts, and which of them is shown.
+        parts: all widgets. Those that scripts use most are attributes here too:
+            controls, tab, picture, title, caption, picker, prompt_box, prompt (its
+            text box), max_new_tokens, strip, forks, branch_list, export, hint.
+        panel: the controls and the picture.
+        refresh: request a redraw from it.
+        player: the run in progress or the last one.
+        scorer: the scores of the prompt's tokens.
 
     Example:
         >>> explorer = Explorer("checkpoints/xslm/model.json", prompt="Q: hi\nA: ")
@@ -67,8 +73,6 @@ class Explorer(ExplorerWidgets):
         'hello.'
     """
 
-    player: Player | None = None
-
     def __init__(
         self,
         model: Model | str | Path,
@@ -77,32 +81,142 @@ class Explorer(ExplorerWidgets):
         params: SamplingParams | None = None,
         max_new_tokens: int | None = None,
     ) -> None:
-        self.session = _session(model)
-        card = self.model.card
-        self.prompt_box = PromptBox(self.model, prompt)
-        self.prompt = self.prompt_box.text
-        self.max_new_tokens = count_box(max_new_tokens or card.default_max_new_tokens)
-        self.strip = TokenStrip()
+        self.session = _session(model)  # first: a failure closes no earlier panel
+        super().__init__()
         self._made_for: tuple[Any, ...] = ()
-        params = params or SamplingParams()
-        super().__init__(
-            params.replace(dialect=params.dialect or card.dialect),
-            card.vocab_size,
-            presets(card),
+        self._notice = ""
+        card, params = self.model.card, params or SamplingParams()
+        params = params.replace(dialect=params.dialect or card.dialect)
+        self.panel = PicturePanel(
+            self, self.redraw, params, card.vocab_size, presets(card)
         )
+        self.refresh = self.panel.refresh
+        self.parts = self._make_widgets(prompt, max_new_tokens)
+        self._name_widgets()
         self.player = self._new_player()
         self.scorer = PromptScorer(
-            self.home,
+            self.loop,
             partial(self.run_showing_errors, what="score"),
             self.refresh.request,
         )
-        self._arrange()
+        self.picker.show(card.summary(), self.session.checkpoint)
+        self.lay_out(*self.parts.layout())
+        self.add_class("sampling-lab-wide")
+        self.controls.observe(self._params_changed, "params")
         self.prompt_box.on_change(self._input_changed)
         self.max_new_tokens.observe(self._input_changed, "value")
         self.strip.observe(self._token_selected, "selected")
-        self.strip.observe(self._asked_anew, "prompt")
+        self.strip.observe(self._prompt_mode_changed, "prompt")
         self._played()
-        self.draw_first()
+        self.panel.draw_now()
+
+    def _make_widgets(
+        self, prompt: str | None, max_new_tokens: int | None
+    ) -> ExplorerWidgets:
+        loop, redraw, card = self.loop, self.refresh.request, self.model.card
+        return ExplorerWidgets(
+            panel=self.panel,
+            picker=ModelPicker(loop, self.load_model, list_checkpoints()),
+            prompt_box=PromptBox(self.model, prompt),
+            max_new_tokens=count_box(max_new_tokens or card.default_max_new_tokens),
+            generate_button=button(loop, self.generate, "Generate", "play"),
+            step_button=button(loop, self.step, "Step", "step-forward"),
+            stop_button=button(loop, self.stop, "Stop", "stop"),
+            reset_button=button(loop, self.reset, "Reset", "undo"),
+            forks=AlternativeTokens(loop, self.fork, self.explain, redraw),
+            branch_list=BranchList(
+                loop, self.go_to, self.remove, redraw, self.load_branches
+            ),
+            export=Export(loop, self.copy_code, self.save),
+        )
+
+    def _name_widgets(self) -> None:
+        panel, made = self.panel, self.parts
+        self.controls, self.tab, self.picture = panel.controls, panel.tab, panel.image
+        self.title, self.caption = panel.title, panel.caption
+        self.picker, self.prompt_box = made.picker, made.prompt_box
+        self.prompt, self.max_new_tokens = made.prompt_box.text, made.max_new_tokens
+        self.strip, self.forks, self.hint = made.strip, made.forks, made.hint
+        self.branch_list, self.export = made.branch_list, made.export
+        self.generate_button, self.step_button = made.generate_button, made.step_button
+        self.stop_button, self.reset_button = made.stop_button, made.reset_button
+
+    # What is shown
+
+    @property
+    def model(self) -> Model:
+        """The loaded model."""
+        return self.session.model
+
+    @property
+    def branches(self) -> Tree:
+        """Every text since the last reset."""
+        return self.session.branches
+
+    @property
+    def branch(self) -> Branch | None:
+        """The text that is shown; None before the first."""
+        return self.session.branch
+
+    @property
+    def generation(self) -> Generation | None:
+        """The text that is shown, as far as it goes by now; None before the first."""
+        return self.session.generation
+
+    @property
+    def params(self) -> SamplingParams:
+        """The current parameters; setting them moves the controls."""
+        return self.panel.params
+
+    @params.setter
+    def params(self, params: SamplingParams) -> None:
+        self.panel.params = params
+
+    @property
+    def shown(self) -> Picture | None:
+        """The picture on the screen, with its caption and the rows behind it."""
+        return self.panel.shown
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What is on the screen, as plain data."""
+        generation = self.generation
+        return {
+            "model": self.model.card.name,
+            "checkpoint": self.session.checkpoint,
+            **self.parts.state(),
+            "branch": self.branch.id if self.branch else None,
+            "text": generation.text if generation else "",
+            "token_ids": list(generation.token_ids) if generation else [],
+            "finish_reason": generation.finish_reason if generation else None,
+            "is_playing": self.player.is_playing,
+            "problems": [problem for problem in self.problems() if problem],
+        }
+
+    def view(self) -> StepView:
+        """Return the selected or the newest step, else the next token to come."""
+        selected = self.strip.selected
+        return self.session.view(self.prompt_box.prompt(), self.params, selected)
+
+    def redraw(self) -> None:
+        """Show the text and draw the picture, at once."""
+        self.parts.show_text(self.session, self.scorer, self.player.is_playing)
+        self.panel.show(self.view())
+
+    def problems(self) -> list[str]:
+        """Return the current errors; an input that was refused comes first."""
+        return [self.controls.problem, *super().problems()]
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        text = self.generation.text if self.generation else ""
+        words = [Words("prompt", self.prompt.value), Words("text", text)]
+        return self.panel.add_static_image(super()._repr_mimebundle_(**options), words)
+
+    def _status(self) -> str:
+        return self._notice or self.player.status() or "ready"
+
+    def _subject(self) -> str:
+        return self.model.card.name
 
     # What the buttons do
 
@@ -120,16 +234,16 @@ class Explorer(ExplorerWidgets):
             self._act(self._step, "run")
 
     async def finished(self) -> Generation | None:
-        """Wait for a run that is under way, and return the text on the screen.
+        """Wait for the run in progress, and return the text on the screen.
 
         In a notebook, ``await explorer.finished()`` in the cell that began it.
         """
         await self.player.finished()
-        self.draw_first()
+        self.panel.draw_now()
         return self.generation
 
     def stop(self) -> None:
-        """End the run after the token it is at; what there is stays."""
+        """End the run after the token it is at; the text so far stays."""
         self.player.stop()
 
     def reset(self) -> None:
@@ -144,18 +258,18 @@ class Explorer(ExplorerWidgets):
             self.player.play()
 
     def explain(self) -> None:
-        """Tell why the chosen token was not drawn, and what it would take."""
+        """Say why the chosen token was not drawn, and which settings draw it."""
         self._act(self._explain, "explain")
 
     def go_to(self, branch_id: int) -> None:
-        """Show another branch; a run that is under way ends."""
+        """Show another branch; a run in progress ends."""
         if self.session.branch is None or branch_id != self.session.branch.id:
             self.player.stop("stopped: another branch is shown")
             if self._act(lambda: self.session.look_at(branch_id), "branches"):
                 self._show_branch()
 
     def remove(self) -> None:
-        """Remove the branch on the screen with all that left it."""
+        """Remove the branch on the screen and all branches that fork from it."""
         self.player.stop("stopped: its branch is removed")
         self.session.remove()
         if self.session.branch is None:
@@ -164,12 +278,12 @@ class Explorer(ExplorerWidgets):
             self._show_branch()
 
     def copy_code(self) -> None:
-        """Put code that gives what is on the screen into the box below."""
+        """Show code that reproduces the text on the screen, in the box below."""
         self.export.show_code("")
         self._act(lambda: self.export.show_code(self.code()), "code")
 
     def code(self, target: str | None = None) -> str:
-        """Return code that gives what is on the screen; None is the target chosen."""
+        """Return code that reproduces the text; None is the selected target."""
         target = self.export.target.value if target is None else target
         return self.session.code(target, *self._settings())
 
@@ -178,38 +292,38 @@ class Explorer(ExplorerWidgets):
         self._act(self._save, "save")
 
     def load_branches(self, content: bytes, name: str = "the file") -> None:
-        """Take up the texts in a file that `save` wrote, in place of those there are.
+        """Replace all texts by those in a file that `save` wrote.
 
         Args:
             content: the bytes of its .json file.
-            name: what an error calls it.
+            name: its name, for error messages.
         """
         self.player.stop("stopped: other branches are shown")
-        adopt = partial(self._adopt, content, name)
-        if self._act(adopt, "branches"):
+        load = partial(self.session.load, content, name)
+        if self._act(load, "branches"):
             self._show_branch()
 
     def load_model(self, source: Model | str | Path) -> None:
-        """Take another model; prompt and settings stay where they make sense.
+        """Change the model; prompt and settings stay where they make sense.
 
-        In a notebook this returns at once, and the model is there a little later.
+        In a notebook this returns at once, before the model is loaded.
         """
         self.player.stop("stopped: another model is loaded")
         name = source.card.name if isinstance(source, Model) else str(source)
         if self._act(lambda: self.picker.show_loading(name), "model"):
-            self.home.post(lambda: self._change_model(source))
+            self.loop.post(lambda: self._change_model(source))
 
     def close(self) -> None:
         """End the run and remove the widgets."""
-        if self.player is not None:  # else it is a half-made panel's end
+        if "scorer" in vars(self):  # else its __init__ raised an exception
             self.player.stop()
             self.scorer.stop()
         super().close()
 
-    # What follows
+    # How it is done
 
     def _act(self, action: Callable[[], None], what: str) -> bool:
-        """Do what a person asked for; what was said of the last such thing is over."""
+        """Run what a person asked for; forget errors and notices of earlier actions."""
         self._forget()
         return self.run_showing_errors(action, what)
 
@@ -239,42 +353,40 @@ class Explorer(ExplorerWidgets):
 
     def _explain(self) -> None:
         token_id = self.forks.choice
-        if token_id is not None:
-            prompt, params, _ = self._settings()
-            with one_thread():
-                told = self.session.explain(
-                    token_id, prompt, params, self.strip.selected
-                )
-            self.forks.tell(told)
+        if token_id is None:
+            return
+        prompt, params, _ = self._settings()
+        with one_thread():
+            told = self.session.explain(token_id, prompt, params, self.strip.selected)
+        self.forks.tell(told)
 
     def _show_branch(self) -> None:
-        """Show the branch that is looked at, and put its run into the player."""
+        """Show the session's branch, and put its run into the player."""
         self._made_for = ()
-        source = self.session.branch.source
+        source = self.session.branch.source if self.session.branch else None
         if isinstance(source, Run):
             self.player.start(source)
         else:
-            self.player.clear()  # a text from a file has ended
+            self.player.clear()  # a text from a file cannot go on
         self.strip.selected = -1
         self._forget()
         self._played()
 
-    def _adopt(self, content: bytes, name: str) -> None:
-        self.session.adopt(Tree.from_dict(saved_json.parse(content, name)))
-
     def _save(self) -> None:
+        if self.shown is None:
+            raise ParameterError("there is no picture to save; correct the settings")
         trace = self.branches.to_dict() if len(self.branches) else None
-        png, _, table = self.shown
         name, folder = self.model.card.name, self.export.folder.value
-        files = save_files(folder, name, png, table, trace)
+        files = save_files(folder, name, self.shown.png, self.shown.table, trace)
         self._notice = f"saved {', '.join(map(str, files))}"
 
     def _change_model(self, source: Model | str | Path) -> None:
-        """Load a model, and fit everything to it; after an error the old one stays."""
+        """Load a model and fit everything to it; after an error the old one stays."""
         before, texts = self.model.card, len(self.branches)
         with self.refresh.held():
             if self._act(lambda: self._take_model(source), "model"):
-                self._fit(before)
+                self.parts.fit(self.model, before)
+                self._input_changed()
                 self.picker.path.value = ""
                 self._notice = _dropped(before, texts)
             self.picker.show(self.model.card.summary(), self.session.checkpoint)
@@ -285,25 +397,16 @@ class Explorer(ExplorerWidgets):
         self.player = self._new_player()
         self.scorer.stop()
 
-    def _fit(self, before: ModelCard) -> None:
-        """Fit the widgets to the model in place of one that was there before."""
-        card, params = self.model.card, self.params
-        self.prompt_box.fit(self.model)
-        if self.max_new_tokens.value == before.default_max_new_tokens:
-            self.max_new_tokens.value = card.default_max_new_tokens
-        self.controls.fit(card.vocab_size, presets(card))
-        self.params = carry_over(params, before, card)
-        self._input_changed()
-
-    def _new_player(self) -> Player:
+    def _new_player(self) -> RunPlayer:
         guard = partial(self.run_showing_errors, what="run")
-        return Player(self.model, self.home, guard, self._played)
+        return RunPlayer(self.model, self.loop, guard, self._played)
 
     def _played(self) -> None:
         """Follow the player: a token came, or playing began or ended."""
         playing = self.player.is_playing
-        self.show_playing(playing)
-        self.export.show_code("")  # it was of what was on the screen before
+        self.scorer.is_paused = playing
+        self.parts.show_playing(playing)
+        self.export.show_code("")  # the screen no longer shows that text
         self.refresh.interval = BETWEEN_STREAMED if playing else BETWEEN_PICTURES
         self.refresh.request()
 
@@ -311,18 +414,17 @@ class Explorer(ExplorerWidgets):
         self.session.follows_newest, self.session.uses_current_settings = True, False
         self.refresh.request()
 
-    def _asked_anew(self, change: dict[str, Any] | None = None) -> None:
-        """Show what the widgets ask for; nothing ends."""
+    def _prompt_mode_changed(self, change: dict[str, Any]) -> None:
         self.refresh.request()
 
     def _input_changed(self, change: dict[str, Any] | None = None) -> None:
-        """Show what comes now; a run that was started for something else ends."""
+        """Show the next token after the prompt; a run in progress ends."""
         self.strip.selected = -1
         self.session.follows_newest = False
         self._setting_changed()
 
     def _params_changed(self, change: dict[str, Any]) -> None:
-        """Show what the settings make of the selected step, else of the first one."""
+        """Show the selected step under the new settings, else the next token."""
         if self.strip.selected < 0:
             self._input_changed()
         else:
@@ -339,11 +441,11 @@ class Explorer(ExplorerWidgets):
 
 
 def _dropped(card: ModelCard, texts: int) -> str:
-    """Return what is told of the texts of a model that is no longer there."""
+    """Return a notice about the texts of a model that was replaced; "" for none."""
     if not texts:
         return ""
-    those = "1 text" if texts == 1 else f"{texts} texts"
-    return f"dropped {those} of {card.name}; Save before a change keeps them"
+    dropped = counted(texts, "text")
+    return f"dropped {dropped} of {card.name}; Save before a change keeps them"
 
 
 def _session(model: Model | str | Path) -> Session:

@@ -1,4 +1,4 @@
-"""What an explorer is about, without widgets: a model's texts, and the one shown."""
+"""The explorer without widgets: a model's texts, and which of them is shown."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 
 from ..counterfactuals import History, what_would_it_take
 from ..errors import ParameterError, PromptError
-from ..generation.branches import Tree
+from ..generation import saved_json
+from ..generation.branches import Branch, Tree
 from ..generation.loop import Run, stream
 from ..generation.results import Generation, Step
 from ..models.base import Model, Prompt
@@ -18,54 +19,56 @@ from .pictures.step_view import StepView, next_token_view, step_view
 
 
 class Session:
-    """A model, the texts it wrote as a tree, and which of them is looked at.
+    """A model, the texts it wrote as a tree, and which of them is shown.
 
     Args:
         model: the loaded model.
-        checkpoint: where it came from, as code is to name it; None asks the card.
+        checkpoint: its path or name, for code; None takes it from the model's card.
 
     Attributes:
         branches: every text since the last reset.
-        branch: the one that is looked at; None before the first.
-        follows: whether the newest step is shown while none is selected; otherwise
-            what is shown is the first token to come.
-        asks_what_if: whether a selected step is shown under the settings there are
-            now, instead of as it was.
+        branch: the text that is shown; None before the first.
+        follows_newest: whether the newest step is shown while none is selected;
+            otherwise the next token after the prompt is shown.
+        uses_current_settings: whether a selected step is shown under the current
+            settings instead of as it was.
     """
 
     def __init__(self, model: Model, checkpoint: str | Path | None = None) -> None:
         self.model = model
-        self.checkpoint = str(checkpoint or _place(model))
+        self.checkpoint = str(checkpoint or _location(model))
         self.reset()
 
     def reset(self) -> None:
         """Forget every text."""
-        self.branches, self.branch = Tree(), None
+        self.branches = Tree()
+        self.branch: Branch | None = None
         self.follows_newest = self.uses_current_settings = False
 
     @property
     def generation(self) -> Generation | None:
-        """The text that is looked at, as far as it goes by now."""
+        """The text that is shown, as far as it goes by now."""
         return self.branch.generation if self.branch else None
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """Its steps, that of a stop token too."""
-        return self.generation.all_steps if self.branch else ()
+        """Its steps, including that of a stop token."""
+        generation = self.generation
+        return generation.all_steps if generation else ()
 
     def start(self, prompt: Prompt, params: SamplingParams, limit: int) -> Run:
-        """Begin a new text and look at it."""
+        """Begin a new text and show it."""
         run = stream(self.model, prompt, params, max_new_tokens=limit)
         self.look_at(self.branches.add(run).id)
         return run
 
     def fork(
         self, index: int, token_id: int, params: SamplingParams, limit: int
-    ) -> Run:
-        """Take another token at a step of the text, and look at what comes of it.
+    ) -> None:
+        """Take another token at a step of the text, and show the new branch.
 
         Raises:
-            ParameterError: there is no text or no such step, or no room for it.
+            ParameterError: there is no text, no such step, or no room for it.
         """
         if self.branch is None:
             raise ParameterError("there is no text to fork; generate one first")
@@ -73,15 +76,14 @@ class Session:
             self.model, self.branch.id, index, token_id, params, max_new_tokens=limit
         )
         self.look_at(branch.id)
-        return branch.source
 
     def look_at(self, branch_id: int) -> None:
-        """Look at a text by its id."""
+        """Show a text by its id."""
         self.branch = self.branches[branch_id]
         self.follows_newest, self.uses_current_settings = True, False
 
     def remove(self) -> None:
-        """Remove the text that is looked at with all that left it; look at another."""
+        """Remove the text that is shown and all its forks; show another."""
         if self.branch is None:
             return
         parent = self.branch.parent
@@ -92,8 +94,16 @@ class Session:
         else:
             self.reset()
 
+    def load(self, content: bytes, name: str) -> None:
+        """Replace all texts by those in a file; `name` is for error messages.
+
+        Raises:
+            SamplingLabError: it is not such a file, or as `adopt`.
+        """
+        self.adopt(Tree.from_dict(saved_json.parse(content, name)))
+
     def adopt(self, tree: Tree) -> None:
-        """Take up a tree from a file, in place of what there is.
+        """Replace all texts by those of a tree that was read from a file.
 
         Raises:
             ParameterError: it is empty, or another model wrote it.
@@ -111,19 +121,19 @@ class Session:
         self.look_at(max(branch.id for branch in tree))
 
     def view(self, prompt: Prompt, params: SamplingParams, selected: int) -> StepView:
-        """Return what there is to see.
+        """Return the selected or the newest step, else the next token to come.
 
         Args:
             prompt: what a next run would continue.
-            params: the settings there are now.
+            params: the current settings.
             selected: the index of a step; -1 for none.
         """
         generation = self.generation
         steps = generation.all_steps if generation else ()
-        if 0 <= selected < len(steps):
+        if generation and 0 <= selected < len(steps):
             now = params if self.uses_current_settings else None
             return step_view(self.model, generation, steps[selected], now)
-        if self.follows_newest and steps:
+        if generation and steps and self.follows_newest:
             return step_view(self.model, generation, steps[-1])
         ids = tuple(self.model.prompt_ids(prompt))
         history = History(ids, len(ids))
@@ -141,7 +151,7 @@ class Session:
     def explain(
         self, token_id: int, prompt: Prompt, params: SamplingParams, selected: int
     ) -> list[str]:
-        """Return what became of a token at a step, and what the seed would need.
+        """Explain why a token was not drawn at a step, and which settings draw it.
 
         Args:
             token_id: the token.
@@ -150,8 +160,8 @@ class Session:
             selected: as in `view`.
 
         Returns:
-            One sentence on what the chain does to it, and one on the settings that
-            choose it, or on why none does.
+            One sentence about what the chain does to the token, and one about the
+            settings that choose it, or why none does.
         """
         view = self.view(prompt, params, selected)
         name = self.model.token_text(token_id)
@@ -171,20 +181,20 @@ class Session:
     def code(
         self, target: str, prompt: Prompt, params: SamplingParams, limit: int
     ) -> str:
-        """Return code that gives the text looked at, or else the next run's.
+        """Return code that reproduces the text that is shown, else the next run.
 
         Args:
             target: as in `as_code`.
-            prompt: what the box holds; where the text came from something else, the
+            prompt: the prompt in the box; if the text began with another one, the
                 code has its token ids.
-            params: the settings there are now; a text has its own.
-            limit: tokens of a next run.
+            params: the current settings; a text has its own.
+            limit: the maximum number of tokens of a next run.
 
         Raises:
-            ParameterError: the target cannot do it.
+            ParameterError: the target cannot express it.
         """
         if self.branch is not None:
-            generation, limit = self.generation, shown_tokens(self.branch)
+            generation, limit = self.branch.generation, shown_tokens(self.branch)
             params = generation.params
             prompt = self._prompt_of(generation, prompt)
         if _is_chat(prompt) and target in ("cli", "llama.cpp"):
@@ -206,7 +216,7 @@ class Session:
         return forked_code(path, prompt, self.checkpoint)
 
     def _prompt_of(self, generation: Generation, typed: Prompt) -> Prompt:
-        """Return what is typed if a text came from that, else its token ids."""
+        """Return the typed prompt if a text began with it, else the token ids."""
         try:
             is_same = tuple(self.model.prompt_ids(typed)) == generation.prompt_ids
         except PromptError:
@@ -218,8 +228,8 @@ def _is_chat(prompt: Prompt) -> bool:
     return not isinstance(prompt, str) and bool(prompt) and isinstance(prompt[0], dict)
 
 
-def _place(model: Model) -> str:
-    """Return where a model's files lie, as far as its card tells."""
+def _location(model: Model) -> str:
+    """Return the path of a model's files, or its name if its card has none."""
     files: Sequence[Path] = model.card.files
     if not files:
         return model.card.name

@@ -1,4 +1,4 @@
-"""The toy: the same panel over words and logits that a person types in."""
+"""The toy: the same panel over typed words and logits, without a model."""
 
 from __future__ import annotations
 
@@ -18,29 +18,33 @@ from ..sampling.draws import Draw
 from ..sampling.notes import notes
 from ..sampling.params import SamplingParams
 from ..text import visible
-from .panel.lab_widget import button, html_line, named_box
+from .panel.lab_widget import LabWidget
+from .panel.parts import button, html_line, named_box
 from .pictures.picture_panel import PicturePanel
 from .pictures.step_view import StepView, next_token_view
-from .pictures.tabs import TABS
+from .pictures.tabs import TABS, Picture
 
 WORDS = {"warm": 2.0, "hot": 1.0, "blue": 0.2, "run": -1.0}
-"""The words to begin with, where none are given."""
+"""The first words, unless others are given."""
 
 _MANY = 1000
 _SHOWN = 40
 
 
-class Toy(PicturePanel):
+class Toy(LabWidget):
     """A panel over a few words with their logits; no model.
 
     Args:
         words: a logit for each word.
-        params: the parameters to begin with.
+        params: the first parameters.
 
     Attributes:
+        panel: the controls and the picture; those of its parts that scripts use are
+            attributes here too: controls, tab, picture, title and caption.
+        refresh: request a redraw from it.
         words: the text box, such as ``warm 2, hot 1``.
         drawn: the words drawn so far, all from one seed.
-        tally: the draws beside the probabilities, as HTML.
+        tally: the counts next to the probabilities, as HTML.
 
     Example:
         >>> toy = Toy({"warm": 2.0, "hot": 1.0, "blue": 0.2, "run": -1.0})
@@ -63,25 +67,39 @@ class Toy(PicturePanel):
         self.tally = html_line("text")
         self.drawn: list[str] = []
         self._draw: Draw | None = None
+        super().__init__()
         params = params or SamplingParams()
-        super().__init__(
-            params.replace(dialect=params.dialect or DEFAULT_DIALECT),
-            len(words),
-            tabs=TABS[:-1],  # there is no text whose steps could be shown
-        )
-        self.once_button = button(self.home, self.draw_once, "Draw 1", "play")
+        params = params.replace(dialect=params.dialect or DEFAULT_DIALECT)
+        # Without the last tab: there is no text whose steps could be shown.
+        panel = PicturePanel(self, self.redraw, params, len(words), tabs=TABS[:-1])
+        self.panel, self.refresh = panel, panel.refresh
+        self.controls, self.tab, self.picture = panel.controls, panel.tab, panel.image
+        self.title, self.caption = panel.title, panel.caption
+        self.once_button = button(self.loop, self.draw_once, "Draw 1", "play")
         self.many_button = button(
-            self.home, self.draw_many, f"Draw {_MANY:,}", "forward"
+            self.loop, self.draw_many, f"Draw {_MANY:,}", "forward"
         )
-        self.reset_button = button(self.home, self.reset, "Reset", "undo")
+        self.reset_button = button(self.loop, self.reset, "Reset", "undo")
         buttons = [self.once_button, self.many_button, self.reset_button]
-        self.arrange(
-            inputs=[self.words],
-            actions=[named_box(widgets.HBox, "buttons", buttons)],
-            below=[self.tally],
-        )
-        self.words.observe(self._params_changed, "value")
-        self.draw_first()
+        actions = [named_box(widgets.HBox, "buttons", buttons)]
+        self.lay_out(panel.layout([self.words], actions), self.tally)
+        self.controls.observe(self._settings_changed, "params")
+        self.words.observe(self._settings_changed, "value")
+        panel.draw_now()
+
+    @property
+    def params(self) -> SamplingParams:
+        """The current parameters; setting them moves the controls."""
+        return self.panel.params
+
+    @params.setter
+    def params(self, params: SamplingParams) -> None:
+        self.panel.params = params
+
+    @property
+    def shown(self) -> Picture | None:
+        """The picture on the screen, with its caption and the rows behind it."""
+        return self.panel.shown
 
     def logits(self) -> tuple[list[str], Tensor]:
         """Return the typed words and their logits, shape (words,).
@@ -120,23 +138,30 @@ class Toy(PicturePanel):
         )
 
     def draw_once(self) -> None:
-        """Draw one word more with this seed."""
+        """Draw one more word with this seed."""
         self.run_showing_errors(lambda: self._draw_words(1), "draw")
 
     def draw_many(self) -> None:
-        """Draw a thousand words more with this seed."""
+        """Draw a thousand more words with this seed."""
         self.run_showing_errors(lambda: self._draw_words(_MANY), "draw")
 
     def reset(self) -> None:
-        """Forget what was drawn; the seed begins again."""
+        """Forget the drawn words and start the seed again."""
         self.drawn, self._draw = [], None
         self.clear_error("draw")
         self.refresh.request()
 
     def redraw(self) -> None:
         """Draw the picture and show the tally, at once."""
-        super().redraw()
+        self.panel.show(self.view())
         self._show_tally()
+
+    def problems(self) -> list[str]:
+        """Return the current errors; an input that was refused comes first."""
+        return [self.controls.problem, *super().problems()]
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        return self.panel.add_static_image(super()._repr_mimebundle_(**options))
 
     def _draw_words(self, count: int) -> None:
         words, logits = self.logits()
@@ -168,7 +193,7 @@ class Toy(PicturePanel):
             f"</tr>{rows}</table>"
         )
 
-    def _params_changed(self, change: dict[str, Any]) -> None:
+    def _settings_changed(self, change: dict[str, Any]) -> None:
         self.reset()
 
     def _status(self) -> str:
@@ -176,4 +201,4 @@ class Toy(PicturePanel):
         return " · ".join([f"{len(self.drawn):,} drawn", *about])
 
     def _subject(self) -> str:
-        return self.words.value
+        return str(self.words.value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -53,6 +54,11 @@ class Step:
     def is_given(self) -> bool:
         """Whether a person chose this token instead of the draw."""
         return self.drawn.method == GIVEN
+
+    @property
+    def surprisal(self) -> float:
+        """-log2 of `raw_prob` in bits: 0 if certain, inf if impossible."""
+        return abs(math.log2(self.raw_prob)) if self.raw_prob > 0 else math.inf
 
     def ledger(self) -> Ledger:
         """Return what the chain did to every token here.
@@ -118,7 +124,7 @@ class Generation:
         return f"Generation({self.text!r}, {count} tokens, {self.finish_reason})"
 
     def _repr_html_(self) -> str:
-        from .display import generation_html
+        from .token_html import generation_html
 
         return generation_html(self)
 

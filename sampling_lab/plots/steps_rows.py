@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..generation.display import surprisal
 from ..generation.results import Step
 from .drawing.labels import drawable
 
@@ -64,7 +63,7 @@ def steps_table(steps: Sequence[Step]) -> list[StepRow]:
             step=step.index + 1,
             token=drawable(step.token_text),
             token_id=step.token_id,
-            surprisal=surprisal(step),
+            surprisal=step.surprisal,
             entropy=step.entropy,
             kept_count=step.kept_count,
             rank=step.rank,

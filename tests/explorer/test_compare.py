@@ -10,7 +10,6 @@ from html import escape
 from html.parser import HTMLParser
 
 import pytest
-import torch
 
 from sampling_lab import Grid, SamplingParams
 from sampling_lab.explorer import Compare
@@ -21,7 +20,10 @@ from sampling_lab.explorer.pictures.compare_html import (
     table_html,
 )
 from sampling_lab.models.huggingface.model import HuggingFaceModel
+from tests.explorer import panels
+from tests.explorer.panels import FailingModel
 from tests.fakes import TableModel, walk
+from tests.helpers import until
 from tests.tiny import llama as tiny_llama
 
 PIECES = [b"a", b"b", b" c", b"\n", b"<b>x", b"</script>", b'"&lt;', b"<|im_end|>"]
@@ -29,23 +31,13 @@ SETTINGS = [SamplingParams(temperature=0.6, top_p=0.9), SamplingParams(temperatu
 
 
 def make_model(kind=TableModel):
-    torch.manual_seed(0)
-    return kind(torch.randn(len(PIECES), len(PIECES)), PIECES)
+    return panels.make_model(kind, PIECES)
 
 
 def make_compare(model=None, **options):
     defaults = {"prompt": "ab", "settings": SETTINGS, "seeds": [1, 2, 3]}
     options = {**defaults, "max_new_tokens": 12, **options}
     return Compare(model or make_model(), **options)
-
-
-class BrokenModel(TableModel):
-    """A model that breaks at the third token."""
-
-    def _forward(self, ids):
-        if len(ids) > 4:
-            raise RuntimeError("out of <memory>")
-        return super()._forward(ids)
 
 
 def texts(compare):
@@ -77,15 +69,6 @@ class Reader(HTMLParser):
     def handle_starttag(self, tag, attributes):
         self.tags.add(tag)
         self.attributes |= {name for name, _ in attributes}
-
-
-def until(condition, seconds=20.0):
-    async def wait():
-        async with asyncio.timeout(seconds):
-            while not condition():
-                await asyncio.sleep(0.001)
-
-    return wait()
 
 
 # What is shown
@@ -358,18 +341,6 @@ def test_an_interrupt_stops_the_run_within_a_token_and_leaves_it_usable():
     assert set(lengths(compare)) == {7}
 
 
-def test_closing_it_ends_the_run():
-    async def scenario():
-        compare = make_compare(max_new_tokens=500)
-        compare.compare()
-        await until(lambda: min(lengths(compare)) >= 2)
-        compare.close()
-        await until(lambda: not compare.player.is_playing)
-        assert max(lengths(compare)) < 500
-
-    asyncio.run(scenario())
-
-
 # Errors
 
 
@@ -402,7 +373,7 @@ def test_what_cannot_run_is_said_in_red_and_corrected(box, text, message):
 
 
 def test_a_model_that_raises_is_reported_and_the_tokens_stay():
-    compare = make_compare(make_model(BrokenModel))
+    compare = make_compare(make_model(FailingModel))
     compare.compare()
     assert '<span role="alert">RuntimeError: out of &lt;memory&gt;' in (
         compare.status.value
@@ -425,9 +396,15 @@ def test_a_model_without_a_tokenizer_takes_ids():
 
 
 def test_an_unknown_character_is_a_warning_in_the_status_line():
-    compare = Compare("checkpoints/xslm/model-20-steps.json", prompt="Q: Zoë?\nA: ")
-    compare.run_showing_errors(compare._start, "run")
-    assert "becomes �" in compare.status.value
+    async def scenario():
+        prompt = "Q: Zoë?\nA: "
+        compare = Compare("checkpoints/xslm/model-20-steps.json", prompt=prompt)
+        compare.compare()
+        assert "becomes �" in compare.status.value
+        compare.stop()
+        await compare.finished()
+
+    asyncio.run(scenario())
 
 
 # Where it stands
@@ -445,10 +422,5 @@ def test_nothing_is_printed_and_a_saved_notebook_keeps_the_table(capfd):
 
 
 def test_only_core_widgets_are_used():
-    def tree(widget):
-        yield widget
-        for child in getattr(widget, "children", ()):
-            yield from tree(child)
-
-    modules = {widget._model_module for widget in tree(make_compare())}
+    modules = {widget._model_module for widget in panels.tree(make_compare())}
     assert modules == {"@jupyter-widgets/controls"}

@@ -18,16 +18,16 @@ SECONDS = 120
 SET_UP = """
 import time, torch
 from sampling_lab.explorer import Explorer
-from sampling_lab.explorer.panel.player import Player
+from sampling_lab.explorer.panel.player import RunPlayer
 from tests.fakes import TableModel
 
-class Noted(Player):
+class Noted(RunPlayer):
     def stop(self, *because):
         done.append(self.run and len(self.run.generation.steps))
         super().stop(*because)
 
 done = []
-Explorer.__init__.__globals__["Player"] = Noted
+Explorer.__init__.__globals__["RunPlayer"] = Noted
 
 class Slow(TableModel):
     def _forward(self, ids):

@@ -15,8 +15,8 @@ from ipywidgets import Label
 from ipywidgets.widgets.widget import _instances as live
 
 from sampling_lab.explorer import Compare, Explorer, Toy
-from sampling_lab.explorer.panel.event_loop import Throttle
-from sampling_lab.explorer.panel.lab_widget import ClosableEventLoop, LabWidget
+from sampling_lab.explorer.panel.event_loop import EventLoop, Throttle
+from sampling_lab.explorer.panel.lab_widget import LabWidget
 from tests.fakes import TableModel
 
 PIECES = [bytes([97 + at]) for at in range(8)]
@@ -138,7 +138,7 @@ def test_late_events_change_nothing_and_raise_nothing():
         explorer.refresh.request()
         await asyncio.sleep(0.1)
         explorer.refresh.request()
-        explorer._refresh()  # a call that a pacer of long ago still has
+        explorer.panel.draw_now()  # a call that was posted long ago
         explorer.generate()
         explorer.step()
         await asyncio.sleep(0.05)
@@ -179,29 +179,25 @@ def test_closing_ends_a_run(name):
     run(scenario())
 
 
-def test_a_home_that_is_closed_drops_what_waits_and_what_comes():
+def test_a_closed_loop_drops_what_waits_and_what_comes():
     calls: list[str] = []
 
     async def scenario() -> None:
-        home = ClosableEventLoop()
-        pacer = Throttle(home, lambda: calls.append("paced"), interval=0.02)
-        pacer.request()
+        loop = EventLoop()
+        throttle = Throttle(loop, lambda: calls.append("throttled"), interval=0.02)
+        throttle.request()
         await asyncio.sleep(0.05)
-        pacer.request()
-        home.post(lambda: calls.append("posted"))
-        home.post(lambda: calls.append("later"), 0.03)
-        home.start(forever())
-        closing = threading.Thread(target=home.close)
+        throttle.request()
+        loop.post(lambda: calls.append("posted"))
+        loop.post(lambda: calls.append("later"), 0.03)
+        loop.repeat(lambda: True)
+        closing = threading.Thread(target=loop.close)
         closing.start()
         closing.join()
-        home.post(lambda: calls.append("late"))
-        home.start(forever())
-        pacer.request()
+        loop.post(lambda: calls.append("late"))
+        loop.repeat(lambda: True)
+        throttle.request()
         await asyncio.sleep(0.05)
 
-    async def forever() -> None:
-        while True:
-            await asyncio.sleep(0.01)
-
     run(scenario())
-    assert calls == ["paced"]
+    assert calls == ["throttled"]

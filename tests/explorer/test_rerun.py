@@ -10,54 +10,7 @@ import pytest
 
 from sampling_lab.explorer import Toy
 from sampling_lab.explorer.panel import rerun
-from sampling_lab.explorer.panel.rerun import Cells, Execution, current_execution
-
-
-class Made:
-    def __init__(self) -> None:
-        self.closings = 0
-
-    def close(self) -> None:
-        self.closings += 1
-
-
-def make(registry: Cells, cell: str | None, request: str = "") -> Made:
-    made = Made()
-    registry.add(made, None if cell is None else Execution(cell, request))
-    return made
-
-
-def test_a_new_run_of_a_cell_closes_what_the_run_before_made():
-    registry = Cells()
-    first = make(registry, "a", "1")
-    second = make(registry, "a", "2")
-    assert (first.closings, second.closings) == (1, 0)
-    third = make(registry, "a", "3")
-    assert (first.closings, second.closings, third.closings) == (1, 1, 0)
-
-
-def test_all_that_one_run_makes_stay_open_together():
-    registry = Cells()
-    first, second = make(registry, "a", "1"), make(registry, "a", "1")
-    assert (first.closings, second.closings) == (0, 0)
-    third = make(registry, "a", "2")
-    assert (first.closings, second.closings, third.closings) == (1, 1, 0)
-
-
-def test_other_cells_and_no_cell_close_nothing():
-    registry = Cells()
-    made = [make(registry, "a", "1"), make(registry, "b", "2")]
-    made += [make(registry, None), make(registry, None)]
-    assert [one.closings for one in made] == [0, 0, 0, 0]
-
-
-def test_what_is_gone_is_not_kept_alive():
-    registry = Cells()
-    gone = weakref.ref(make(registry, "a", "1"))
-    gc.collect()
-    assert gone() is None
-    assert make(registry, "a", "2").closings == 0
-
+from sampling_lab.explorer.panel.rerun import close_earlier_runs, current_execution
 
 REQUEST = {
     "header": {"msg_type": "execute_request", "msg_id": "7"},
@@ -83,8 +36,51 @@ def shell(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     return made
 
 
+class Made:
+    def __init__(self) -> None:
+        self.closings = 0
+        close_earlier_runs(self)
+
+    def close(self) -> None:
+        self.closings += 1
+
+
+@pytest.fixture
+def make(shell):
+    """Return a function that makes something in a run of a cell, or in none."""
+
+    def made(cell: str | None, request: str = "") -> Made:
+        header = {**REQUEST["header"], "msg_id": request}
+        shell.message = {"header": header, "metadata": {"cellId": cell}}
+        return Made()
+
+    return made
+
+
+def test_a_new_run_of_a_cell_closes_once_all_that_the_run_before_made(make):
+    first, second = make("b", "1"), make("b", "1")
+    assert (first.closings, second.closings) == (0, 0)
+    third = make("b", "2")
+    assert (first.closings, second.closings, third.closings) == (1, 1, 0)
+    fourth = make("b", "3")
+    closings = [one.closings for one in (first, second, third, fourth)]
+    assert closings == [1, 1, 1, 0]
+
+
+def test_other_cells_and_no_cell_close_nothing(make):
+    made = [make("c", "1"), make("d", "2"), make(None), make(None)]
+    assert [one.closings for one in made] == [0, 0, 0, 0]
+
+
+def test_what_is_gone_is_not_kept_alive(make):
+    gone = weakref.ref(make("e", "1"))
+    gc.collect()
+    assert gone() is None
+    assert make("e", "2").closings == 0
+
+
 def test_the_message_of_a_cell_tells_which_one_it_is(shell):
-    assert current_execution() == Execution("a", "7")
+    assert current_execution() == ("a", "7")
 
 
 @pytest.mark.parametrize("case", ELSEWHERE)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 from dataclasses import replace
 
 import pytest
@@ -14,7 +12,7 @@ from sampling_lab.errors import ParameterError, PromptError
 from sampling_lab.explorer.session import Session
 from sampling_lab.generation.branches import Tree
 from tests.fakes import TableModel
-from tests.helpers import ROOT
+from tests.helpers import ROOT, run_python
 
 XSLM = ROOT / "checkpoints/xslm/model.json"
 PROMPT = "Q: is the sky blue?\nA: "
@@ -28,15 +26,17 @@ def session():
 
 def ran(code: str) -> str:
     """Return what a cell prints."""
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(compile(code, "cell", "exec"), {})
-    return printed.getvalue()
+    return run_python(code)[1]
 
 
 def run(session, params=WARM, limit=12):
     session.start(PROMPT, params, limit).to_the_end()
     return session.generation
+
+
+def fork(session, *where):
+    session.fork(*where)
+    session.branch.source.to_the_end()
 
 
 def test_it_looks_at_the_newest_text_and_at_what_is_left_when_one_is_removed(session):
@@ -86,8 +86,8 @@ def test_code_of_a_stopped_run_stops_where_it_stopped(session):
 
 def test_code_of_a_forked_text_takes_the_same_other_tokens(session):
     run(session)
-    session.fork(2, 12, replace(WARM, temperature=1.5), 12).to_the_end()
-    session.fork(4, 20, WARM, 9).to_the_end()
+    fork(session, 2, 12, replace(WARM, temperature=1.5), 12)
+    fork(session, 4, 20, WARM, 9)
     assert len(session.branches.path(session.branch.id)) == 3
     code = session.code("sampling_lab", PROMPT, SamplingParams(), 3)
     assert code.count("fork(") == 2
@@ -113,7 +113,7 @@ def test_code_for_a_command_line_has_the_ids_of_a_chat(monkeypatch):
 
 def test_a_tree_from_a_file_is_taken_up_and_can_be_looked_into(session):
     run(session)
-    session.fork(2, 12, WARM, 12).to_the_end()
+    fork(session, 2, 12, WARM, 12)
     text = session.generation
     again = Session(load(XSLM))
     again.adopt(Tree.from_dict(session.branches.to_dict()))

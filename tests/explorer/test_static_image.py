@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import io
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from sampling_lab.explorer import Explorer, Toy
 from sampling_lab.explorer.pictures import static_image as stills
 from sampling_lab.explorer.pictures.static_image import Words, static_image
-from tests.explorer.test_explorer import generated, make_explorer, make_model
-
-
-def pixels(png):
-    return np.asarray(Image.open(io.BytesIO(png)).convert("RGB"))
+from tests.explorer.panels import generated, make_explorer, make_model
+from tests.helpers import pixels
 
 
 def bundle(panel):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import replace
 
@@ -10,7 +9,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 
 from sampling_lab import SamplingParams, fork, generate, load, plots
 from sampling_lab.counterfactuals import (
@@ -46,6 +44,7 @@ from sampling_lab.sampling.dialects import DIALECTS
 from sampling_lab.sampling.draws import inverse_cdf
 from sampling_lab.sampling.parameters import ADJUSTMENTS, stage_order
 from tests.fakes import TableModel
+from tests.helpers import pixels
 
 WORDS = ["warm", " hot", "$$", "<b>x", "中", "\x1b[31m", "\n", ""]
 TOY = torch.tensor([2.0, 1.0, 0.2, -1.0, 0.7, 1.9, -0.3, 0.1])
@@ -101,10 +100,6 @@ VIEWS = {
     "a fork": forked_view,
 }
 """One view of each kind; every tab draws each of them."""
-
-
-def pixels(png):
-    return np.asarray(Image.open(io.BytesIO(png)).convert("RGB"))
 
 
 def colors_in(png):

@@ -1,15 +1,12 @@
 """Code to paste: run, it gives the same tokens; what it cannot do, it says."""
 
 import ast
-import io
 import json
 import shlex
 import subprocess
 import sys
-from contextlib import redirect_stdout
 
 import pytest
-import torch
 
 from sampling_lab import SamplingParams, generate, load
 from sampling_lab.cli import commands
@@ -17,6 +14,7 @@ from sampling_lab.cli import main as cli
 from sampling_lab.errors import ParameterError
 from sampling_lab.snippets import TARGETS, as_code
 from tests import tiny
+from tests.helpers import run_python
 from tests.sampling.test_params import FULL
 
 MESSAGES = [{"role": "user", "content": "hello"}]
@@ -47,14 +45,6 @@ def checkpoint(tmp_path_factory):
 @pytest.fixture(scope="module")
 def model(checkpoint):
     return load(checkpoint)
-
-
-def run_python(code):
-    """Run code as a cell would, and return its names and what it printed."""
-    names, printed = {}, io.StringIO()
-    with redirect_stdout(printed), torch.random.fork_rng(devices=[]):
-        exec(compile(code, "pasted", "exec"), names)
-    return names, printed.getvalue()
 
 
 @pytest.mark.parametrize("params", PARAMS, ids=SamplingParams.describe)

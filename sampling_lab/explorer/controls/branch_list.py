@@ -1,4 +1,4 @@
-"""The texts there are: go back to one, hold it beside another, remove it, keep them."""
+"""Choose among the texts: go back to one, compare two, remove, save and load."""
 
 from __future__ import annotations
 
@@ -9,41 +9,41 @@ import ipywidgets as widgets
 
 from ...generation.branches import Branch, Tree
 from ..panel.event_loop import EventLoop
-from ..panel.lab_widget import button, html_line
+from ..panel.parts import Column, button, dropdown, html_line, named_box, offer
 from ..pictures.compare_html import beside_html
 from .slider_with_box import label
 
 
-class BranchList(widgets.VBox):
+class BranchList(Column):
     """A choice of the branches, and of one to compare with the one shown.
 
     Args:
-        home: the loop on which actions are done.
+        loop: the event loop on which actions run.
         go_to: shows the branch with this id.
         remove: removes the branch that is shown.
-        compare: asks for `show` again, after another was chosen in `other`.
-        load: takes the bytes of a file with branches.
+        compare: calls `show` again, after another was chosen in `other`.
+        load: takes the bytes of a file with branches, and its name.
 
     Attributes:
-        branch: the branches, by what was chosen where.
-        other: the one to compare with; 0 is none.
+        branch: the branches, named by the tokens that were chosen at each fork.
+        other: the branch to compare with; 0 is none.
         comparison: both texts, as HTML.
         upload: the button for a file.
     """
 
     def __init__(
         self,
-        home: EventLoop,
+        loop: EventLoop,
         go_to: Callable[[int], None],
         remove: Callable[[], None],
         compare: Callable[[], None],
         load: Callable[[bytes, str], None],
     ) -> None:
-        self._home, self._go_to = home, go_to
+        self._loop, self._go_to = loop, go_to
         self._compare, self._load = compare, load
-        self.branch = _dropdown("Every text since the last reset")
-        self.other = _dropdown("Another text, to find where they part")
-        self.remove_button = button(home, remove, "Remove", "trash")
+        self.branch = dropdown("Every text since the last reset", flex="2 1 200px")
+        self.other = dropdown("Another text, to find where they part", flex="2 1 200px")
+        self.remove_button = button(loop, remove, "Remove", "trash")
         self.upload = widgets.FileUpload(
             accept=".json",
             description="Load",
@@ -51,18 +51,11 @@ class BranchList(widgets.VBox):
         )
         self.upload.add_class("sampling-lab-upload")
         self.comparison = html_line("comparison")
-        row = widgets.HBox(
-            [
-                label("branch"),
-                self.branch,
-                self.remove_button,
-                label("beside"),
-                self.other,
-                self.upload,
-            ]
-        )
-        row.children[3].layout.width = "auto"
-        row.add_class("sampling-lab-buttons")
+        beside = label("beside")
+        beside.layout.width = "auto"
+        shown = [label("branch"), self.branch, self.remove_button]
+        others = [beside, self.other, self.upload]
+        row = named_box(widgets.HBox, "buttons", [*shown, *others])
         super().__init__([row, self.comparison])
         self._playing, self._has_branch = False, False
         self.branch.observe(self._branch_chosen, "value")
@@ -71,7 +64,7 @@ class BranchList(widgets.VBox):
         self._disable()
 
     def disable(self, playing: bool) -> None:
-        """Let nothing be chosen while tokens come in."""
+        """Forbid every choice while tokens are being drawn."""
         self._playing = playing
         self._disable()
 
@@ -79,29 +72,17 @@ class BranchList(widgets.VBox):
         """Offer the branches of a tree, and show how two of them differ."""
         names = {b.id: " → ".join(tree.breadcrumb(b.id)) for b in tree}
         shown = branch.id if branch else None
-        self._offer(self.branch, self._branch_chosen, names, shown)
-        others = {0: "choose …", **{i: n for i, n in names.items() if i != shown}}
-        other = self.other.value if self.other.value in others else 0
-        self._offer(self.other, self._other_chosen, others, other)
-        compared = _compared(tree, names, shown, other) if other else ""
-        self.comparison.value = compared
+        branches = [(name, branch_id) for branch_id, name in names.items()]
+        others = [("choose …", 0), *(each for each in branches if each[1] != shown)]
+        is_there = self.other.value in [branch_id for _, branch_id in others]
+        other = self.other.value if is_there else 0
+        offer(self.branch, self._branch_chosen, branches, shown)
+        offer(self.other, self._other_chosen, others, other)
+        self.comparison.value = (
+            _compared(tree, names, shown, other) if shown and other else ""
+        )
         self._has_branch = branch is not None
         self._disable()
-
-    def _offer(
-        self,
-        box: widgets.Dropdown,
-        handler: Callable[[dict[str, Any]], None],
-        names: dict[int | None, str],
-        value: int | None,
-    ) -> None:
-        """Set options and value, which no person has chosen."""
-        options = tuple((name, branch_id) for branch_id, name in names.items())
-        box.unobserve(handler, "value")
-        if options != box.options:
-            box.options = options
-        box.value = value
-        box.observe(handler, "value")
 
     def _disable(self) -> None:
         self.branch.disabled = self._playing or not self._has_branch
@@ -111,15 +92,15 @@ class BranchList(widgets.VBox):
 
     def _branch_chosen(self, change: dict[str, Any]) -> None:
         if change["new"] is not None:
-            self._home.post(lambda: self._go_to(change["new"]))
+            self._loop.post(lambda: self._go_to(change["new"]))
 
     def _other_chosen(self, change: dict[str, Any]) -> None:
-        self._home.post(self._compare)
+        self._loop.post(self._compare)
 
     def _uploaded(self, change: dict[str, Any]) -> None:
         if change["new"]:
             file = change["new"][0]
-            self._home.post(lambda: self._load(bytes(file["content"]), file["name"]))
+            self._loop.post(lambda: self._load(bytes(file["content"]), file["name"]))
             self.upload.value = ()
 
 
@@ -130,11 +111,3 @@ def _compared(tree: Tree, names: dict[int, str], shown: int, other: int) -> str:
         (names[branch_id], tree[branch_id].generation) for branch_id in (other, shown)
     )
     return beside_html(reference, beside, found.index if found else None)
-
-
-def _dropdown(tooltip: str) -> widgets.Dropdown:
-    return widgets.Dropdown(
-        options=(),
-        tooltip=tooltip,
-        layout=widgets.Layout(flex="2 1 200px", width="auto", min_width="0"),
-    )

@@ -1,4 +1,4 @@
-"""What can be taken away from a panel: code to paste, and files."""
+"""Export from a panel: code to paste, and files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import ipywidgets as widgets
 from ...errors import ParameterError
 from ...generation import saved_json
 from ..panel.event_loop import EventLoop
-from ..panel.lab_widget import button
+from ..panel.parts import Column, button, dropdown, named_box, text_box
 from .slider_with_box import label
 
 TARGETS = {
@@ -23,51 +23,47 @@ TARGETS = {
     "vLLM": "vllm",
     "llama.cpp": "llama.cpp",
 }
-"""What people call the targets of `as_code`."""
+"""The targets of `as_code`, by the names that the drop-down shows."""
 
 
-class Export(widgets.VBox):
+class Export(Column):
     """Buttons to copy code and to save, and the box that shows the code.
 
     Args:
-        home: the loop on which the actions are done.
+        loop: the event loop on which actions run.
         copy_code: shows the code for `target` in `code`.
         save: writes files into `folder`.
 
     Attributes:
-        target: for what the code is; its value is a target of `as_code`.
+        target: what the code is for; its value is a target of `as_code`.
         folder: where files are saved.
-        code: the box with the code, hidden while there is none.
+        code: the box with the code, hidden while it is empty.
     """
 
     def __init__(
-        self, home: EventLoop, copy_code: Callable[[], None], save: Callable[[], None]
+        self, loop: EventLoop, copy_code: Callable[[], None], save: Callable[[], None]
     ) -> None:
-        self.copy_button = button(home, copy_code, "Copy code", "copy")
-        self.target = widgets.Dropdown(
-            options=TARGETS,
-            tooltip="What the code is for",
-            layout=widgets.Layout(width="140px"),
-        )
-        self.save_button = button(home, save, "Save", "save")
-        self.folder = widgets.Text(
+        self.copy_button = button(loop, copy_code, "Copy code", "copy")
+        self.target = dropdown("What the code is for", TARGETS.items(), width="140px")
+        self.save_button = button(loop, save, "Save", "save")
+        self.folder = text_box(
+            "The folder for the picture, its table and the texts",
             "saved",
-            continuous_update=False,
-            tooltip="The folder for the picture, its table and the texts",
-            layout=widgets.Layout(width="160px"),
+            width="160px",
         )
         self.code = widgets.Textarea(
             tooltip="Select it all and copy it",
             layout=widgets.Layout(width="auto", display="none"),
         )
         self.code.add_class("sampling-lab-code")
-        row = widgets.HBox(
-            [self.copy_button, self.target, self.save_button, label("to"), self.folder]
+        to = label("to")
+        to.layout.width = "auto"
+        saved = [self.save_button, to, self.folder]
+        row = named_box(
+            widgets.HBox, "buttons", [self.copy_button, self.target, *saved]
         )
-        row.children[3].layout.width = "auto"
-        row.add_class("sampling-lab-buttons")
         super().__init__([row, self.code])
-        self._home, self._copy_code = home, copy_code
+        self._loop, self._copy_code = loop, copy_code
         self.target.observe(self._target_chosen, "value")
 
     def show_code(self, code: str) -> None:
@@ -77,9 +73,9 @@ class Export(widgets.VBox):
         self.code.layout.display = "flex" if code else "none"
 
     def _target_chosen(self, change: dict[str, Any]) -> None:
-        """Write the code anew, if there is any on the screen."""
+        """Write the code again, if some is on the screen."""
         if self.code.value:
-            self._home.post(self._copy_code)
+            self._loop.post(self._copy_code)
 
 
 def save_files(
@@ -89,11 +85,11 @@ def save_files(
     table: Sequence[Mapping[str, Any]],
     trace: Mapping[str, Any] | None,
 ) -> list[Path]:
-    """Write a picture, its table and the texts; nothing there is written over.
+    """Write a picture, its table and the texts; no file is overwritten.
 
     Args:
-        folder: made where it is missing.
-        name: what the files are called; a number follows.
+        folder: created if it is missing.
+        name: the start of the file names; a number follows.
         png: the picture.
         table: rows of one kind, as CSV.
         trace: strict JSON data; None where there is no text.

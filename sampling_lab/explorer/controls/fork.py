@@ -1,4 +1,4 @@
-"""Another token at a step: one of the likeliest, or any that is searched for."""
+"""Choose another token at a step: one of the likeliest, or any that is searched."""
 
 from __future__ import annotations
 
@@ -13,63 +13,53 @@ from ...models.base import Model
 from ...models.token_search import search_tokens
 from ...sampling.ledger import Ledger
 from ..panel.event_loop import EventLoop
-from ..panel.lab_widget import button, html_line
+from ..panel.parts import Column, button, dropdown, html_line, named_box, text_box
 from .slider_with_box import label
 
 _ALTERNATIVES = 30
 
 
-class AlternativeTokens(widgets.VBox):
+class AlternativeTokens(Column):
     """A choice of tokens at the selected step.
 
     Args:
-        home: the loop on which actions are done.
+        loop: the event loop on which actions run.
         fork: takes `choice` at the selected step.
-        explain: tells in `why` what it would take for the seed to draw `choice`.
-        search: asks for `show` again, after something was typed into `query`.
+        explain: shows in `why` at which settings the seed would draw `choice`.
+        search: calls `show` again, after something was typed into `query`.
 
     Attributes:
         alternatives: the tokens of the selected step, the likeliest first, or those
             that were searched for.
-        query: the box to search the vocabulary with.
-        why: what `explain` told, as HTML.
+        query: the box to search the vocabulary.
+        why: what `explain` found, as HTML.
     """
 
     def __init__(
         self,
-        home: EventLoop,
+        loop: EventLoop,
         fork: Callable[[], None],
         explain: Callable[[], None],
         search: Callable[[], None],
     ) -> None:
-        self._home, self._search = home, search
+        self._loop, self._search = loop, search
         self._shown: tuple[Any, ...] = ()
-        self.alternatives = widgets.Dropdown(
-            options=(),
-            tooltip="Another token for the selected step",
-            layout=widgets.Layout(flex="2 1 260px", width="auto"),
+        self._has_step = self._playing = False
+        self.alternatives = dropdown(
+            "Another token for the selected step", flex="2 1 260px"
         )
-        self.query = widgets.Text(
+        self.query = text_box(
+            "Text of any token, or # and an id; Enter searches",
             placeholder="search the vocabulary, or #id",
-            tooltip="Text of any token, or # and an id; Enter searches",
-            continuous_update=False,
-            layout=widgets.Layout(flex="1 1 180px", width="auto"),
+            flex="1 1 180px",
         )
-        self.fork_button = button(home, fork, "Fork", "code-fork")
-        self.explain_button = button(home, explain, "Explain", "question")
+        self.fork_button = button(loop, fork, "Fork", "code-fork")
+        self.explain_button = button(loop, explain, "Explain", "question")
         self.why = html_line("why")
-        row = widgets.HBox(
-            [
-                label("instead"),
-                self.alternatives,
-                self.query,
-                self.fork_button,
-                self.explain_button,
-            ]
-        )
-        row.add_class("sampling-lab-buttons")
+        chosen = [label("instead"), self.alternatives, self.query]
+        buttons = [self.fork_button, self.explain_button]
+        row = named_box(widgets.HBox, "buttons", [*chosen, *buttons])
         super().__init__([row, self.why])
-        self._playing = False
         self.query.observe(self._typed, "value")
         self.alternatives.observe(self._chosen, "value")
         self._disable()
@@ -77,40 +67,40 @@ class AlternativeTokens(widgets.VBox):
     @property
     def choice(self) -> int | None:
         """The token id to take instead; None where no step is selected."""
-        return self.alternatives.value
+        token_id: int | None = self.alternatives.value
+        return token_id
 
     def disable(self, playing: bool) -> None:
-        """Let nothing be chosen while tokens come in."""
+        """Forbid every choice while tokens are being drawn."""
         self._playing = playing
         self._disable()
 
     def show(self, model: Model, step: Step | None) -> None:
-        """Offer the tokens of a step."""
+        """Offer the tokens of a step; None is no step."""
         shown = (model, step, self.query.value)
         if shown != self._shown:
             options = _offers(model, step, self.query.value) if step else []
             self.alternatives.options = options
             self.alternatives.index = 0 if options else None
-            self._shown = shown
+            self._shown, self._has_step = shown, step is not None
             self.why.value = ""
         self._disable()
 
     def _disable(self) -> None:
-        has_step = bool(self._shown) and self._shown[1] is not None
-        self.query.disabled = self._playing or not has_step
+        self.query.disabled = self._playing or not self._has_step
         self.alternatives.disabled = self._playing or self.choice is None
         self.fork_button.disabled = self.alternatives.disabled
         self.explain_button.disabled = self.alternatives.disabled
 
     def tell(self, sentences: Iterable[str]) -> None:
-        """Show what there is to say of `choice`."""
+        """Show sentences about `choice`."""
         self.why.value = "<br>".join(map(html.escape, sentences))
 
     def _chosen(self, change: dict[str, Any]) -> None:
         self.why.value = ""
 
     def _typed(self, change: dict[str, Any]) -> None:
-        self._home.post(self._search)
+        self._loop.post(self._search)
 
 
 def _offers(model: Model, step: Step, query: str) -> list[tuple[str, int]]:

@@ -1,4 +1,4 @@
-"""Which model: a choice of the checkpoints at hand, or any path or hub name."""
+"""Choose the model: a checkpoint that was found, or any path or hub name."""
 
 from __future__ import annotations
 
@@ -10,39 +10,38 @@ from typing import Any
 import ipywidgets as widgets
 
 from ..panel.event_loop import EventLoop
-from ..panel.lab_widget import html_line
+from ..panel.parts import Column, dropdown, html_line, offer, text_box
 from .slider_with_box import label
 
 
-class ModelPicker(widgets.VBox):
-    """The model's card, and a choice of another.
+class ModelPicker(Column):
+    """The model's card, and a choice of other models.
 
     Args:
-        home: the loop on which `load` is called.
+        loop: the event loop on which `load` is called.
         load: takes a path or a hub name.
-        paths: the checkpoints at hand.
+        paths: the checkpoints to choose from.
 
     Attributes:
-        card: the line about the model; while one is loaded, what and how far.
-        checkpoint: the choice of those at hand.
-        path: the box for any other.
+        card: the line about the model, or about the one that is being loaded.
+        checkpoint: the choice of checkpoints.
+        path: the box for any other path or hub name.
     """
 
     def __init__(
-        self, home: EventLoop, load: Callable[[str], None], paths: Sequence[Path]
+        self, loop: EventLoop, load: Callable[[str], None], paths: Sequence[Path]
     ) -> None:
-        self._home, self._load = home, load
+        self._loop, self._load = loop, load
         self.card = html_line("card")
-        self.checkpoint = widgets.Dropdown(
-            options=[("choose …", ""), *((_name(path), str(path)) for path in paths)],
-            tooltip="A checkpoint at hand",
-            layout=widgets.Layout(flex="1 1 200px", width="auto", min_width="0"),
+        self.checkpoint = dropdown(
+            "A checkpoint at hand",
+            [("choose …", ""), *((_name(path), str(path)) for path in paths)],
+            flex="1 1 200px",
         )
-        self.path = widgets.Text(
+        self.path = text_box(
+            "A checkpoint's path, or the name of a model on the hub",
             placeholder="or type a path, or organisation/model, and press Enter",
-            continuous_update=False,
-            tooltip="A checkpoint's path, or the name of a model on the hub",
-            layout=widgets.Layout(flex="2 1 300px", width="auto", min_width="0"),
+            flex="2 1 300px",
         )
         row = widgets.HBox([label("model"), self.checkpoint, self.path])
         super().__init__([self.card, row])
@@ -50,13 +49,12 @@ class ModelPicker(widgets.VBox):
         self.path.observe(self._chosen, "value")
 
     def show(self, summary: str, checkpoint: str) -> None:
-        """Show a loaded model's card, and which of those at hand it is."""
+        """Show a loaded model's card, and select its checkpoint if it is offered."""
         self.card.value = html.escape(summary)
-        known = {_same(value): value for _, value in self.checkpoint.options if value}
-        # No person has chosen it.
-        self.checkpoint.unobserve(self._chosen, "value")
-        self.checkpoint.value = known.get(_same(checkpoint), "")
-        self.checkpoint.observe(self._chosen, "value")
+        options = self.checkpoint.options
+        known = {_resolved(value): value for _, value in options if value}
+        selected = known.get(_resolved(checkpoint), "")
+        offer(self.checkpoint, self._chosen, options, selected)
         self.disable(False)
 
     def show_loading(self, source: str) -> None:
@@ -68,12 +66,12 @@ class ModelPicker(widgets.VBox):
         self.disable(True)
 
     def disable(self, disabled: bool) -> None:
-        """Let no other model be chosen, or let it again."""
+        """Forbid or allow the choice of another model."""
         self.checkpoint.disabled = self.path.disabled = disabled
 
     def _chosen(self, change: dict[str, Any]) -> None:
         if source := change["new"].strip():
-            self._home.post(lambda: self._load(source))
+            self._loop.post(lambda: self._load(source))
 
 
 def _name(path: Path) -> str:
@@ -81,12 +79,12 @@ def _name(path: Path) -> str:
     return path.name if path.is_dir() else f"{path.parent.name}/{path.name}"
 
 
-def _same(checkpoint: str) -> Path:
+def _resolved(checkpoint: str) -> Path:
     return Path(checkpoint).expanduser().resolve()
 
 
 def _size(path: Path) -> str:
-    """Return how much there is to read, in words; "" for what is not here."""
+    """Return the size of the files to read, in words; "" for what is not here."""
     files = [file for file in (path, *path.glob("*")) if file.is_file()]
     total = sum(file.stat().st_size for file in files)
     return f" ({total / 1e6:,.0f} MB)" if total >= 1e6 else ""

@@ -1,8 +1,7 @@
-"""The boxes that say what a run is to continue, and for how long."""
+"""The boxes for the text to continue, and for the number of new tokens."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import ipywidgets as widgets
@@ -10,24 +9,25 @@ import ipywidgets as widgets
 from ...errors import PromptError
 from ...models.base import Model, Prompt
 from ...sampling.settings_text import read_list
+from ..panel.parts import Column, Handler, text_box
 from .slider_with_box import label
 
 _PROMPT = "The sky is"
 _PROMPTS = {"xslm": "Q: is the sky blue?\nA: "}
-"""Where a format's vocabulary asks for a prompt of its own."""
+"""Other examples, for formats whose vocabulary is too small for that one."""
 
 
-class PromptBox(widgets.VBox):
-    """What is to be continued: raw text, or a question in a chat with a system line.
+class PromptBox(Column):
+    """The prompt: raw text, or a question in a chat with a system message.
 
     Args:
-        model: whose prompt it is; a chat can be had where it has a chat template.
+        model: the model to prompt; chat needs its chat template.
         prompt: the text; None is an example that fits the model.
 
     Attributes:
-        text: the box for the text, or for what the user says in a chat.
+        text: the box for the text, or for the user's message in a chat.
         mode: "raw" or "chat".
-        system: the box for the system line; empty is none.
+        system: the box for the system message; empty sends none.
     """
 
     def __init__(self, model: Model, prompt: str | None = None) -> None:
@@ -38,11 +38,10 @@ class PromptBox(widgets.VBox):
             style=widgets.ToggleButtonsStyle(button_width="auto"),
         )
         self.mode.add_class("sampling-lab-mode")
-        self.system = widgets.Text(
+        self.system = text_box(
+            "What the model is told about its part; empty is none",
             placeholder="system line",
-            continuous_update=False,
-            tooltip="What the model is told about its part; empty is none",
-            layout=widgets.Layout(flex="1 1 auto", width="auto", min_width="0"),
+            flex="1 1 auto",
         )
         row = widgets.HBox([label("prompt"), self.mode, self.system])
         super().__init__([row, self.text])
@@ -51,7 +50,7 @@ class PromptBox(widgets.VBox):
         self.mode.observe(self._mode_chosen, "value")
 
     def fit(self, model: Model) -> None:
-        """Fit another model; an example that nobody changed gives way to its own."""
+        """Fit another model, and replace the example if nobody edited it."""
         if self.text.value == example_prompt(self._model):
             self.text.value = example_prompt(model)
         self._model = model
@@ -64,7 +63,7 @@ class PromptBox(widgets.VBox):
         """Return text, messages, or, for a model without a tokenizer, token ids.
 
         Raises:
-            PromptError: there is no tokenizer, and it is not token ids.
+            PromptError: the model has no tokenizer, and the text is not token ids.
         """
         if self.mode.value == "raw":
             return typed_prompt(self._model, self.text.value)
@@ -73,7 +72,7 @@ class PromptBox(widgets.VBox):
             messages.insert(0, {"role": "system", "content": self.system.value})
         return messages
 
-    def on_change(self, handler: Callable[[dict[str, Any]], None]) -> None:
+    def on_change(self, handler: Handler) -> None:
         """Call a handler when anything is typed or chosen."""
         for box in (self.text, self.mode, self.system):
             box.observe(handler, "value")
@@ -118,7 +117,7 @@ def prompt_box(text: str, rows: int = 3) -> widgets.Textarea:
 
 
 def count_box(value: int) -> widgets.BoundedIntText:
-    """Return the box for how many tokens there may be."""
+    """Return the box for the number of new tokens."""
     return widgets.BoundedIntText(
         value,
         min=1,

@@ -10,7 +10,6 @@ from typing import Any
 import anywidget
 import traitlets
 
-from ...generation.display import surprisal
 from ...generation.results import Step
 from ...models.base import Model
 
@@ -40,10 +39,9 @@ def chip(model: Model, token_id: int, step: Step | None = None) -> Chip:
     }
     if step is None:
         return shown
-    bits = surprisal(step)
     return {
         **shown,
-        "surprisal": bits if math.isfinite(bits) else None,
+        "surprisal": step.surprisal if math.isfinite(step.surprisal) else None,
         "raw": step.raw_prob,
         "final": step.final_prob,
         "rank": step.rank,

@@ -1,4 +1,4 @@
-"""When things happen: on one event loop, not too often, and interruptible."""
+"""Run work on the kernel's event loop, throttle redraws, handle Ctrl-C."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import asyncio
 import signal
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 
@@ -25,51 +26,87 @@ class EventLoop:
         except RuntimeError:
             self._loop = None
         self._tasks: set[asyncio.Task[None]] = set()
-
-    @property
-    def is_running(self) -> bool:
-        """Whether there is a loop that will do what is posted."""
-        return self._loop is not None and self._loop.is_running()
+        self._is_closed = False
 
     def post(self, callback: Callable[[], None], delay: float = 0.0) -> None:
         """Call `callback` on the loop, some seconds later; from any thread."""
-        if not self.is_running:
-            callback()
+        loop, call = self._running(), partial(self._call, callback)
+        if loop is None:
+            call()
         elif delay > 0.0:
-            later = self._loop.call_later
-            self._loop.call_soon_threadsafe(later, delay, callback)
+            loop.call_soon_threadsafe(loop.call_later, delay, call)
         else:
-            self._loop.call_soon_threadsafe(callback)
+            loop.call_soon_threadsafe(call)
 
-    def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run a coroutine on the loop; call this on the loop."""
-        task = self._loop.create_task(work)
-        self._tasks.add(task)  # the loop itself keeps only a weak reference
-        task.add_done_callback(self._tasks.discard)
+    def repeat(
+        self, step: Callable[[], bool], done: Callable[[], None] = lambda: None
+    ) -> None:
+        """Call `step` until it returns False, then `done`; call this on the loop.
+
+        On a running loop this returns at once, and other events are handled between
+        two steps. `done` is called after an exception or a cancellation too.
+        """
+        loop = self._running()
+        if loop is None:
+            try:
+                while step():
+                    pass
+            finally:
+                done()
+        elif not self._is_closed:
+            task = loop.create_task(_repeat(step, done))
+            self._tasks.add(task)  # the loop itself keeps only a weak reference
+            task.add_done_callback(self._tasks.discard)
+
+    def close(self) -> None:
+        """Cancel running and posted work, and ignore later work; from any thread."""
+        self._is_closed = True
+        if loop := self._running():
+            loop.call_soon_threadsafe(self._cancel)
+
+    def _running(self) -> asyncio.AbstractEventLoop | None:
+        """Return the loop; None where it will never do what is posted."""
+        return self._loop if self._loop and self._loop.is_running() else None
+
+    def _call(self, callback: Callable[[], None]) -> None:
+        if not self._is_closed:
+            callback()
+
+    def _cancel(self) -> None:
+        for task in tuple(self._tasks):
+            task.cancel()
+
+
+async def _repeat(step: Callable[[], bool], done: Callable[[], None]) -> None:
+    try:
+        while step():
+            await yield_to_loop()
+    finally:
+        done()
 
 
 class Throttle:
-    """Call back once for any number of requests; the state of the end counts.
+    """Merge any number of requests into one call, which reads the latest state.
 
     Args:
-        home: the loop to call back on.
-        callback: reads the state there is when it is called.
-        interval: at least so many seconds from one call's end to the next one, so
-            that what else waits for the loop has its turn.
+        loop: the loop to call back on.
+        callback: called without arguments.
+        interval: the minimum number of seconds between the end of one call and the
+            next one, in which other events are handled.
     """
 
     def __init__(
-        self, home: EventLoop, callback: Callable[[], None], interval: float = 0.0
+        self, loop: EventLoop, callback: Callable[[], None], interval: float = 0.0
     ) -> None:
         self.interval = interval
-        self._home, self._callback = home, callback
+        self._loop, self._callback = loop, callback
         self._due: float | None = None
         self._is_held = False
         self._ended = 0.0
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Call once, at the end, for everything that is requested meanwhile."""
+        """Merge all requests made inside the `with` block into one call at its end."""
         self._is_held = True
         try:
             yield
@@ -82,11 +119,11 @@ class Throttle:
         if self._is_held:
             return
         now = time.monotonic()
-        # A call overdue for a second was lost with its loop: ask again.
+        # A call that is a second late was lost with its loop: post another.
         if self._due is not None and now < self._due + 1.0:
             return
         self._due = max(now, self._ended + self.interval)
-        self._home.post(self._call, self._due - now)
+        self._loop.post(self._call, self._due - now)
 
     def _call(self) -> None:
         self._due = None
@@ -97,19 +134,20 @@ class Throttle:
 
 
 async def yield_to_loop() -> None:
-    """Let the loop do everything that waits for it.
+    """Let the loop handle the events that are waiting.
 
-    A message takes several turns of the loop from its socket to a widget's handler;
-    a turn alone would let it advance only one of them.
+    A message takes several iterations of the loop to get from its socket to a
+    widget's handler; `sleep(0)` would allow only one of them.
     """
     await asyncio.sleep(0.001)
 
 
 class Interrupts:
-    """Hear interrupts (Ctrl-C, "interrupt the kernel") while a run goes on.
+    """Catch interrupts (Ctrl-C, "interrupt the kernel") during a run.
 
-    A kernel ignores them between two messages, which is when a run goes on, and puts
-    its own handler in place for each message; so a run listens anew at every token.
+    A kernel ignores interrupts between two messages, which is when a run draws its
+    tokens, and installs its own handler for each message; so call `listen` again at
+    every token.
 
     Args:
         on_interrupt: called instead of raising `KeyboardInterrupt`.
@@ -120,16 +158,16 @@ class Interrupts:
         self._before: Any = None
 
     def listen(self) -> None:
-        """Begin to listen, or make sure of it; only the main thread can."""
+        """Install the handler unless it is installed; only on the main thread."""
         if threading.current_thread() is not threading.main_thread():
             return
         before = signal.signal(signal.SIGINT, self._handler)
-        # A message's own handler will be gone by the time this one is taken away.
+        # A message's handler will be gone by the time this one is removed.
         if before is not self._handler and self._before in (None, _RAISE):
             self._before = before
 
     def release(self) -> None:
-        """Put back the handler that was there before, if this one still is."""
+        """Restore the previous handler, if this one is still installed."""
         if threading.current_thread() is not threading.main_thread():
             return
         if signal.getsignal(signal.SIGINT) is self._handler:

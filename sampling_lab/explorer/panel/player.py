@@ -1,10 +1,14 @@
-"""One run at a time: started, played token by token, stopped, timed."""
+"""Draw the tokens of a run, or of a grid of runs: start, play, stop, measure."""
 
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
 from collections.abc import Callable
+from itertools import chain as joined
+from typing import Generic, TypeVar
 
+from ...generation.grid import Grid
 from ...generation.loop import Run
 from ...models.base import Model
 from .event_loop import EventLoop, Interrupts, yield_to_loop
@@ -15,61 +19,61 @@ _ENDINGS = {
     "context": "the context is full",
 }
 
+Source = TypeVar("Source", Run, Grid)
+"""What is played: each `next` of it draws a token, or a token of every run."""
 
-class Player:
-    """Play a run on the panel's event loop, or at once where there is none.
+
+class Player(Generic[Source]):
+    """Draw tokens on the panel's event loop, or at once where there is none.
 
     Args:
-        model: whose forward passes are counted.
-        home: the loop.
-        guard: does something and shows its error; returns whether it went well.
+        model: the model whose forward passes are counted.
+        loop: the event loop.
+        guard: runs an action and shows its error; returns whether it succeeded.
         on_change: called after every token, and when playing begins or ends.
 
     Attributes:
-        run: the run under way, or the last one.
-        is_playing: whether tokens are coming in.
+        run: what is played, or was played last.
+        is_playing: whether tokens are being drawn.
     """
 
     def __init__(
         self,
         model: Model,
-        home: EventLoop,
+        loop: EventLoop,
         guard: Callable[[Callable[[], None]], bool],
         on_change: Callable[[], None],
     ) -> None:
-        self._model, self._home = model, home
+        self._model, self._loop = model, loop
         self._guard, self._on_change = guard, on_change
         self._interrupts = Interrupts(self.stop)
         self.is_playing, self._clock = False, 0.0
         self.clear()
 
+    @property
+    @abstractmethod
+    def is_open(self) -> bool:
+        """Whether there are more tokens to draw."""
+
+    @abstractmethod
+    def status(self) -> str:
+        """Return how it went so far: tokens, speed and forward passes."""
+
     def clear(self) -> None:
-        """Forget the run; one that plays ends."""
-        self.run: Run | None = None
+        """Forget what is played; if it is playing, it ends."""
+        self.run: Source | None = None
         self._stopped: str | None = "nothing to play"
         self._seconds, self._passes, self._drawn = 0.0, 0, 0
 
-    @property
-    def is_open(self) -> bool:
-        """Whether the run can go on."""
-        return self.run is not None and self.run.finish_reason is None
-
-    def start(self, run: Run) -> None:
-        """Take up a new run, without drawing a token yet."""
+    def start(self, run: Source) -> None:
+        """Take a new run, without drawing a token yet."""
         self.clear()
         self.run, self._stopped = run, None
 
     def play(self) -> None:
         """Draw tokens until the run ends; on a loop, this returns at once."""
         self._set_playing(True)
-        if self._home.is_running:
-            self._home.start(self._play())
-            return
-        try:
-            while self._goes_on():
-                pass
-        finally:
-            self._set_playing(False)
+        self._loop.repeat(self._draw_next, lambda: self._set_playing(False))
 
     def advance(self) -> None:
         """Draw one token."""
@@ -78,15 +82,15 @@ class Player:
             return
         if not self.is_playing:
             self._clock = time.perf_counter()
-        step = next(run, None)
-        if run is self.run:  # it may have been cleared by a handler meanwhile
-            self._drawn += step is not None
+        drawn = next(run, None)
+        if run is self.run:  # a handler may have cleared it meanwhile
+            self._drawn += drawn is not None
             self._seconds += self._lap()
             self._passes += self._model.forward_passes - passes
         self._on_change()
 
     def stop(self, because: str = "stopped") -> None:
-        """End after the token that is being drawn; what there is stays."""
+        """End after the token that is being drawn; the tokens so far stay."""
         self._stopped = self._stopped or because
 
     async def finished(self) -> None:
@@ -94,32 +98,8 @@ class Player:
         while self.is_playing:
             await yield_to_loop()
 
-    def status(self) -> str:
-        """Return how the run went so far: tokens, speed, what was recomputed."""
-        if self.run is None:
-            return ""
-        result = self.run.generation
-        count, drawn = len(result.token_ids), self._drawn
-        ending = _ENDINGS.get(self.run.finish_reason or "", self._stopped)
-        parts = [
-            ("generating" if self.is_playing else ending) or "one step at a time",
-            f"{count} token{'' if count == 1 else 's'}",
-        ]
-        if drawn:
-            speed = drawn / self._seconds if self._seconds else 0.0
-            parts.append(f"{speed:,.1f} tok/s")
-            parts.append(f"{self._passes} of {drawn} steps recomputed")
-        return " · ".join([*parts, *result.notes])
-
-    async def _play(self) -> None:
-        try:
-            while self._goes_on():
-                await yield_to_loop()
-        finally:
-            self._set_playing(False)
-
-    def _goes_on(self) -> bool:
-        """Draw a token, and return whether there is one more to draw."""
+    def _draw_next(self) -> bool:
+        """Draw a token; return False once there is none to draw."""
         self._interrupts.listen()
         if self._stopped is not None or not self.is_open:
             return False
@@ -137,3 +117,68 @@ class Player:
         if not playing:
             self._interrupts.release()
         self._on_change()
+
+    def _speed(self, count: int) -> str:
+        return f"{count / self._seconds if self._seconds else 0.0:,.1f} tok/s"
+
+
+class RunPlayer(Player[Run]):
+    """Draw the tokens of one run."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the run can go on."""
+        return self.run is not None and self.run.finish_reason is None
+
+    def status(self) -> str:
+        """Return how the run went so far: tokens, speed, what was recomputed."""
+        if self.run is None:
+            return ""
+        result, drawn = self.run.generation, self._drawn
+        ending = _ENDINGS.get(self.run.finish_reason or "", self._stopped)
+        parts = [
+            ("generating" if self.is_playing else ending) or "one step at a time",
+            counted(len(result.token_ids), "token"),
+        ]
+        if drawn:
+            parts.append(self._speed(drawn))
+            parts.append(f"{self._passes} of {drawn} steps recomputed")
+        return " · ".join([*parts, *result.notes])
+
+
+class GridPlayer(Player[Grid]):
+    """Draw the tokens of all runs of a grid together."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether any run can go on."""
+        return any(run.finish_reason is None for run in self._runs())
+
+    def status(self) -> str:
+        """Return how the runs went so far: tokens, speed, and how they were run."""
+        if self.run is None:
+            return ""
+        counts = [len(run.generation.all_steps) for run in self._runs()]
+        total, rows = sum(counts), len(counts)
+        together = self._passes <= max(counts)
+        return " · ".join(
+            [
+                "generating" if self.is_playing else self._stopped or "all have ended",
+                counted(total, "token"),
+                self._speed(total),
+                f"{rows} rows in one batch" if together else "one row after another",
+                counted(self._passes, "forward pass", "es"),
+            ]
+        )
+
+    def _runs(self) -> list[Run]:
+        return list(joined.from_iterable(self.run.runs if self.run else ()))
+
+
+def counted(count: int, name: str, plural: str = "s") -> str:
+    """Return a number with its noun.
+
+    >>> counted(1, "token"), counted(2000, "forward pass", "es")
+    ('1 token', '2,000 forward passes')
+    """
+    return f"{count:,} {name}{'' if count == 1 else plural}"

@@ -1,35 +1,39 @@
-"""Which cell of a notebook made which panels: running it again closes the old ones."""
+"""Close the panels that an earlier run of the same notebook cell made."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
-from weakref import WeakSet
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 from IPython import get_ipython
 
 
-class Execution(NamedTuple):
-    """One run of one cell.
+class _Closable(Protocol):
+    def close(self) -> None: ...
 
-    Attributes:
-        cell: the cell's id in its notebook.
-        request: the id of the message that asked for this run.
+
+_MADE_BY: WeakKeyDictionary[_Closable, tuple[str, str]] = WeakKeyDictionary()
+"""For each open panel the id of its cell, and that of the request that ran the cell."""
+
+
+def close_earlier_runs(made: _Closable) -> None:
+    """Note which run of which cell made a panel; close those of earlier runs.
+
+    Outside a cell nothing is noted and nothing closes.
     """
-
-    cell: str
-    request: str
-
-
-class Closable(Protocol):
-    """What a cell made: it can be closed, more than once."""
-
-    def close(self) -> None:
-        """Stop everything and remove the widgets."""
-        ...
+    execution = current_execution()
+    if execution is None:
+        return
+    cell, request = execution
+    for other, (its_cell, its_request) in tuple(_MADE_BY.items()):
+        if its_cell == cell and its_request != request:
+            _MADE_BY.pop(other, None)
+            other.close()
+    _MADE_BY[made] = execution
 
 
-def current_execution() -> Execution | None:
-    """Return the run of a cell that this code belongs to.
+def current_execution() -> tuple[str, str] | None:
+    """Return the ids of the cell that is running and of the request to run it.
 
     JupyterLab and Notebook 7 send the cell's id along with its code. None where there
     is no such id: in a script or a console, under nbclient and Voila, and while a
@@ -41,32 +45,4 @@ def current_execution() -> Execution | None:
     cell = message.get("metadata", {}).get("cellId")
     if header.get("msg_type") != "execute_request" or not isinstance(cell, str):
         return None
-    return Execution(cell, header["msg_id"])
-
-
-class Cells:
-    """Remember, weakly, what the last run of each cell made."""
-
-    def __init__(self) -> None:
-        self._made: dict[str, tuple[str, WeakSet[Closable]]] = {}
-
-    def add(self, made: Closable, execution: Execution | None) -> None:
-        """Note that a run of a cell made this; what earlier runs of it made closes.
-
-        Args:
-            made: what was made.
-            execution: by which run; None, that of no cell, closes nothing.
-        """
-        if execution is None:
-            return
-        request, boards = self._made.get(execution.cell, ("", WeakSet()))
-        if request != execution.request:
-            for board in tuple(boards):
-                board.close()
-            boards = WeakSet()
-        boards.add(made)
-        self._made[execution.cell] = (execution.request, boards)
-
-
-CELLS = Cells()
-"""Those of the notebook that this kernel runs."""
+    return cell, header["msg_id"]

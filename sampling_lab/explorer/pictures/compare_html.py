@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import html
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from pathlib import Path
 from string import ascii_uppercase
 
-from ...generation.display import surprisal
 from ...generation.grid import Cell
 from ...generation.results import Generation, Step
+from ...generation.token_html import token_chip
 from ...text import visible
+from ..panel.style import style_sheet
 
 SHOWN_ANSWERS = 12
 """The rarer ones are only counted."""
@@ -143,7 +144,7 @@ def _verdict(is_reference: bool, at: int | None) -> str:
 
 def _tokens(steps: Sequence[Step], at: int | None, is_reference: bool) -> str:
     """Return chips: those up to `at` are shared, that one is marked."""
-    chips = [_step_chip(step) for step in steps]
+    chips = [token_chip(step, 'class="t"') for step in steps]
     if is_reference:
         return "<wbr>".join(chips) or "…"
     shared = len(chips) if at is None else at
@@ -156,108 +157,5 @@ def _tokens(steps: Sequence[Step], at: int | None, is_reference: bool) -> str:
     return "<wbr>".join([*parts, *chips[shared + 1 :]]) or "…"
 
 
-def _step_chip(step: Step) -> str:
-    return _chip(
-        step.token_text,
-        f"id {step.token_id} · raw {step.raw_prob:.3f} · final {step.final_prob:.3f} "
-        f"· rank {step.rank} · {surprisal(step):.1f} bits",
-        "\n" in step.text,
-    )
-
-
-@lru_cache(20_000)
-def _chip(text: str, title: str, breaks: bool) -> str:
-    shown = html.escape(text)
-    for sign in ("␣", "⏎", "⇥"):  # they step back behind the letters
-        shown = shown.replace(sign, f"<s>{sign}</s>")
-    return f'<span class="t" title="{title}">{shown}</span>' + "<br>" * breaks
-
-
-STYLE = """<style>
-.sampling-lab.sampling-lab-compare { max-width: 1500px; }
-.sampling-lab-asked { gap: 6px 20px; flex-wrap: wrap; align-items: stretch; }
-.sampling-lab-asked > .widget-vbox { gap: 4px; }
-.sampling-lab-asked > :first-child { flex: 3 1 420px; min-width: 260px; }
-.sampling-lab-asked > :last-child { flex: 1 1 240px; min-width: 220px; }
-.sampling-lab-scroll { overflow-x: auto; }
-.sampling-lab .sampling-lab-grid {
-  border-collapse: separate; border-spacing: 6px; margin: 0 -6px; width: 100%;
-  table-layout: fixed; background: none;
-}
-.sampling-lab-grid th, .sampling-lab-grid td {
-  text-align: left; vertical-align: top; padding: 6px 9px; border: 0;
-  white-space: normal; background: none;
-}
-.sampling-lab-grid th { font-size: 13px; font-weight: 600; line-height: 1.35; }
-.sampling-lab-grid th[scope=col] { padding-bottom: 0; }
-.sampling-lab-grid th.corner, .sampling-lab-grid th[scope=row] {
-  width: 132px; padding-left: 0;
-}
-.sampling-lab-grid th small {
-  display: block; margin-top: 5px; font-weight: 400; font-size: 12px;
-  color: var(--jp-ui-font-color2, inherit);
-}
-.sampling-lab-grid td {
-  border: 1px solid rgba(128, 128, 128, .4); border-radius: 7px;
-}
-.sampling-lab-grid td.reference {
-  border: 2px solid var(--jp-ui-font-color1, currentColor); padding: 5px 8px;
-}
-.sampling-lab-grid .head, .sampling-lab-grid .foot {
-  font-size: 13px; color: var(--jp-ui-font-color2, inherit);
-  font-variant-numeric: tabular-nums;
-}
-.sampling-lab-grid td.reference .head {
-  font-weight: 600; color: var(--jp-ui-font-color1, inherit);
-}
-.sampling-lab-compare .name {
-  display: inline-block; min-width: 1.5em; box-sizing: border-box; padding: 0 .35em;
-  margin-right: 3px; border-radius: 4px; text-align: center; font-weight: 700;
-  background: rgba(128, 128, 128, .22); color: var(--jp-ui-font-color1, inherit);
-}
-.sampling-lab-compare .name:empty { display: none; }
-.sampling-lab-grid .tokens {
-  margin: 5px 0; font-family: var(--jp-code-font-family, monospace); font-size: 14px;
-  line-height: 1.75; overflow-wrap: anywhere; min-height: 1.75em;
-}
-.sampling-lab-grid .t {
-  white-space: pre-wrap; background: rgba(128, 128, 128, .2); border-radius: 3px;
-  padding: 1px 0; margin-right: 1px;
-}
-.sampling-lab-grid s { text-decoration: none; opacity: .4; }
-.sampling-lab-grid .shared { opacity: .68; }
-.sampling-lab-grid .shared .t { background: none; }
-.sampling-lab-grid mark {
-  background: #f0932b; color: #111; font-weight: 700; border-radius: 4px;
-  padding: 1px 4px 1px 3px; margin: 0 4px 0 3px;
-  box-shadow: 0 0 0 1.5px var(--jp-ui-font-color1, currentColor);
-  -webkit-box-decoration-break: clone; box-decoration-break: clone;
-}
-.sampling-lab-grid mark::before { content: "≠"; margin-right: 3px; }
-.sampling-lab-grid mark .t { background: none; }
-.sampling-lab-answers { font-size: 13px; }
-.sampling-lab .sampling-lab-answers table {
-  width: 100%; table-layout: fixed; margin: 5px 0 0; border-spacing: 0 3px;
-  border-collapse: separate;
-}
-.sampling-lab-answers td {
-  border: 0; padding: 1px 10px 1px 0; text-align: left; vertical-align: middle;
-  line-height: 1.4;
-}
-.sampling-lab-answers td.name { width: 26px; padding: 1px .35em; display: table-cell; }
-.sampling-lab-answers td.bar { width: 140px; padding-left: 10px; }
-.sampling-lab-answers td.bar div {
-  background: rgba(128, 128, 128, .2); border-radius: 3px; overflow: hidden;
-}
-.sampling-lab-answers td.bar span {
-  display: block; height: 11px; min-width: 2px; background: #3b82c4;
-}
-.sampling-lab-answers td.count {
-  width: 64px; white-space: nowrap; font-variant-numeric: tabular-nums;
-}
-.sampling-lab-answers td.answer {
-  overflow: hidden; text-overflow: ellipsis; white-space: nowrap;
-  font-family: var(--jp-code-font-family, monospace);
-}
-</style>"""
-"""What the table and the answers need besides the boards' own style."""
+STYLE = style_sheet(Path(__file__).with_name("compare.css"))
+"""What the table and the answers need in addition to the panels' own style."""

@@ -1,11 +1,10 @@
-"""What every panel has: controls beside a picture, one for each tab."""
+"""Sliders beside the picture that they change, one picture for each tab."""
 
 from __future__ import annotations
 
 import html
-from abc import abstractmethod
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import ipywidgets as widgets
@@ -14,141 +13,121 @@ from ...sampling.notes import idle
 from ...sampling.params import SamplingParams
 from ..controls.settings import Controls
 from ..panel.event_loop import Throttle
-from ..panel.lab_widget import LabWidget, html_line, named_box
+from ..panel.lab_widget import LabWidget
+from ..panel.parts import html_line, named_box
 from .static_image import Words, static_image
 from .step_view import StepView
 from .tab import Picture
 from .tabs import TABS, Pictures
 
 BETWEEN_PICTURES = 0.012
-"""Seconds left to everything else between two pictures."""
+"""Seconds between two pictures, in which other events are handled."""
 
 
-class PicturePanel(LabWidget):
-    """Controls on the left, the picture of a tab on the right, the rest below.
+class PicturePanel:
+    """The controls, and the picture of one step under tabs.
 
-    A subclass says what there is to see (`view`); the panel draws it after any
-    change, once for any number of changes, and shows errors in its status line. Only
-    the tab that is open is drawn.
+    Any change of the tab asks for a redraw, once for any number of changes; an error
+    goes to the status line and dims the picture. Only the open tab is drawn.
 
     Args:
-        params: the parameters to begin with.
+        owner: the widget that has this panel; its event loop and status line are used.
+        redraw: shows everything, with `show` for the picture.
+        params: the first parameters.
         vocab_size: the end of top-k.
         presets: settings to choose from by name.
-        tabs: which tabs there are, of `TABS`.
+        tabs: the names of the tabs, from `TABS`.
 
     Attributes:
-        controls: the sliders and boxes; `controls.params` is what is in force.
-        tab: the buttons that choose what is drawn; its value is the tab's name.
-        picture: the image widget.
-        shown: what `picture` shows, with its caption and the rows behind it.
-        title: the line above it: what is shown.
-        caption: the line of numbers under it.
-        refresh: ask it for a new picture.
+        controls: the sliders and boxes; `controls.params` are the current parameters.
+        tab: the buttons of the tabs; its value is the open tab's name.
+        title: the line above the picture, about the step that is shown.
+        image: the image widget.
+        caption: the line of numbers below it.
+        shown: what `image` shows, with its caption and the rows behind it.
+        refresh: request a redraw from it.
     """
-
-    shown: Picture | None = None
 
     def __init__(
         self,
+        owner: LabWidget,
+        redraw: Callable[[], None],
         params: SamplingParams,
         vocab_size: int,
         presets: Mapping[str, Mapping[str, Any]] | None = None,
         tabs: Sequence[str] = TABS,
     ) -> None:
-        super().__init__()
-        self.refresh = Throttle(self.home, self._refresh, BETWEEN_PICTURES)
+        self._owner, self._redraw = owner, redraw
+        self._pictures = Pictures()
+        self.shown: Picture | None = None
+        self.refresh = Throttle(owner.loop, self.draw_now, BETWEEN_PICTURES)
         self.controls = Controls(params, vocab_size, presets)
-        self.pictures = Pictures()
         self.tab = _tab_buttons(tabs)
-        self.picture = _picture(self.pictures.width)
+        self.image = _image(self._pictures.width)
         self.title, self.caption = html_line("title"), html_line("caption")
-        self.controls.observe(self._params_changed, "params")
         self.controls.observe(self._problem_changed, "problem")
         self.tab.observe(self._tab_chosen, "value")
 
-    def arrange(
-        self,
-        *,
-        head: Sequence[widgets.Widget] = (),
-        inputs: Sequence[widgets.Widget] = (),
-        actions: Sequence[widgets.Widget] = (),
-        below: Sequence[widgets.Widget] = (),
-    ) -> None:
-        """Put the widgets in their places: above, over and under the sliders, below."""
-        left = [*inputs, self.controls, *actions, self.status]
-        left = named_box(widgets.VBox, "left", left)
-        right = named_box(
-            widgets.VBox, "right", [self.tab, self.title, self.picture, self.caption]
-        )
-        middle = named_box(widgets.HBox, "middle", [left, right])
-        self.lay_out(*head, middle, *below)
-
-    def _repr_mimebundle_(self, **options: Any) -> Any:
-        """Add a still, for pages that show a saved notebook without a kernel."""
-        bundle = super()._repr_mimebundle_(**options)
-        data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
-        if self.shown:
-            width = self.pictures.width
-            title = html.unescape(self.title.value)
-            png = static_image(
-                self.shown.png, width, title, self.shown.caption, self.paragraphs()
-            )
-            data["image/png"] = b64encode(png).decode("ascii")
-            metadata = {**metadata, "image/png": {"width": width}}
-        return data, metadata
-
-    def paragraphs(self) -> list[Words]:
-        """Return what a still is to say besides the picture."""
-        return [Words("settings", self.params.describe())]
-
     @property
     def params(self) -> SamplingParams:
-        """The parameters in force; setting them moves the controls."""
-        return self.controls.params
+        """The current parameters; setting them moves the controls."""
+        params: SamplingParams = self.controls.params
+        return params
 
     @params.setter
     def params(self, params: SamplingParams) -> None:
         self.controls.params = params
 
-    @abstractmethod
-    def view(self) -> StepView:
-        """Return what there is to see now."""
+    def layout(
+        self, above: Sequence[widgets.Widget], below: Sequence[widgets.Widget]
+    ) -> widgets.Box:
+        """Return the sliders, between other widgets, on the left of the picture."""
+        left = [*above, self.controls, *below, self._owner.status]
+        right = [self.tab, self.title, self.image, self.caption]
+        columns = [
+            named_box(widgets.VBox, "left", left),
+            named_box(widgets.VBox, "right", right),
+        ]
+        return named_box(widgets.HBox, "middle", columns)
 
-    def redraw(self) -> None:
-        """Draw what there is to see, at once."""
-        view = self.view()
-        self.shown = self.pictures.draw(self.tab.value, view)
-        # Of other settings than these the ledger says nothing.
-        of_these = view.ledger if view.params == self.params else None
-        reasons = idle(self.params, of_these)
-        self.picture.value = self.shown.png
+    def show(self, view: StepView) -> None:
+        """Draw a step under the open tab."""
+        self.shown = self._pictures.draw(self.tab.value, view)
+        # A ledger of other settings does not tell which of these have no effect.
+        ledger = view.ledger if view.params == self.params else None
+        self.image.value = self.shown.png
         self.caption.value = html.escape(self.shown.caption)
-        self.title.value = html.escape(self.pictures.title(self.tab.value, view))
-        self.controls.show_idle(reasons)
+        self.title.value = html.escape(self._pictures.title(self.tab.value, view))
+        self.controls.show_idle(idle(self.params, ledger))
 
-    def problems(self) -> list[str]:
-        """Return what is wrong now; an input that was refused comes first."""
-        return [self.controls.problem, *super().problems()]
-
-    def draw_first(self) -> None:
-        """Draw without waiting for the loop: a saved notebook keeps this picture."""
-        self._refresh()
-
-    def _refresh(self) -> None:
-        if self.run_showing_errors(self.redraw):
-            self.picture.remove_class("sampling-lab-stale")
+    def draw_now(self) -> None:
+        """Redraw without waiting for the loop, and dim the picture after an error."""
+        if self._owner.run_showing_errors(self._redraw):
+            self.image.remove_class("sampling-lab-stale")
         else:
-            self.picture.add_class("sampling-lab-stale")
+            self.image.add_class("sampling-lab-stale")
 
-    def _params_changed(self, change: dict[str, Any]) -> None:
-        self.refresh.request()
+    def add_static_image(self, bundle: Any, paragraphs: Sequence[Words] = ()) -> Any:
+        """Add an image to a MIME bundle, for pages that show it without a kernel.
+
+        Args:
+            bundle: what `_repr_mimebundle_` returned: data, or data and metadata.
+            paragraphs: what to write below the picture, after the settings.
+        """
+        data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
+        if self.shown:
+            width, title = self._pictures.width, html.unescape(self.title.value)
+            words = [Words("settings", self.params.describe()), *paragraphs]
+            png = static_image(self.shown.png, width, title, self.shown.caption, words)
+            data["image/png"] = b64encode(png).decode("ascii")
+            metadata = {**metadata, "image/png": {"width": width}}
+        return data, metadata
 
     def _tab_chosen(self, change: dict[str, Any]) -> None:
         self.refresh.request()
 
     def _problem_changed(self, change: dict[str, Any]) -> None:
-        self.show_status()
+        self._owner.show_status()
 
 
 def _tab_buttons(tabs: Sequence[str]) -> widgets.ToggleButtons:
@@ -159,11 +138,11 @@ def _tab_buttons(tabs: Sequence[str]) -> widgets.ToggleButtons:
     return buttons
 
 
-def _picture(width: int) -> widgets.Image:
-    picture = widgets.Image(
+def _image(width: int) -> widgets.Image:
+    image = widgets.Image(
         format="png",
         width=width,
         layout=widgets.Layout(max_width="100%", height="auto"),
     )
-    picture.add_class("sampling-lab-picture")
-    return picture
+    image.add_class("sampling-lab-picture")
+    return image
