@@ -35,7 +35,7 @@ _FIGURES, _BACKGROUNDS = 8, 3
 
 Both take some 3 MB; a slider goes back and forth between a few."""
 
-_COLORS = (PAPER, FINAL, CHOSEN, INK, FAINT, GRID, HATCHING, *SHADES, *FILLS)
+COLORS = (PAPER, FINAL, CHOSEN, INK, FAINT, GRID, HATCHING, *SHADES, *FILLS)
 
 A = TypeVar("A")
 
@@ -173,7 +173,7 @@ def palette_png(pixels: np.ndarray) -> bytes:
 
 def _palette() -> Image.Image:
     """Return the exact colours, greys, and a coarse grid of all others."""
-    exact = [tuple(round(255 * part) for part in to_rgb(color)) for color in _COLORS]
+    exact = [tuple(round(255 * part) for part in to_rgb(color)) for color in COLORS]
     greys = [(level, level, level) for level in range(0, 256, 15)]
     grid = product(range(0, 256, 51), repeat=3)
     image = Image.new("P", (1, 1))
