@@ -27,9 +27,7 @@ COLDEST, HOTTEST = 0.05, 5.0
 """The range of the temperature map."""
 
 _GREEDY = "Temperature is 0: the highest logit is taken, and no random number decides."
-_NO_SEED = (
-    "Each run has a fresh seed. Set a seed to see what its numbers choose."
-)
+_NO_SEED = "Each run has a fresh seed. Set a seed to see what its numbers choose."
 
 
 class DrawTab(Tab):
