@@ -177,7 +177,7 @@ def _searched_ids(logits: Tensor, later: Sequence[Stage]) -> Tensor:
     through equal logits: the order in which torch sorts those depends on their number.
     """
     kept = (logits > -torch.inf).nonzero().squeeze(-1)
-    has_ties = len(logits[kept].unique()) < len(kept)
+    has_ties = bool((logits[kept].sort().values.diff() == 0).any())
     return torch.arange(len(logits)) if later and has_ties else kept
 
 

@@ -34,7 +34,7 @@ _MARK_ROOM = 46.0
 
 def plot_race(
     logits: Tensor,
-    luck: StepNoise,
+    noise: StepNoise,
     *,
     tokens: Tokens = None,
     n: int = 8,
@@ -48,14 +48,14 @@ def plot_race(
 
     Args:
         logits: final logits, shape (V,).
-        luck: a race's, from `noise_of_step`.
+        noise: a race's, from `noise_of_step`.
         tokens: token texts, as a function of the id or a list by id; None shows ids.
         n: how many of the best.
         limits: the ends of the axis, both > 0, so that pictures can be compared;
             None fits all that is drawn.
         ax: the axes to draw on; None makes a new figure.
     """
-    rows = race_rows(logits, luck, n)
+    rows = race_rows(logits, noise, n)
     ax = ax or new_axes(8.0, 1.6 + 0.4 * len(rows))
     labels = [token_label(tokens, row.token_id) for row in rows]
     RaceArtists(ax, len(rows)).show(rows, labels, limits)
@@ -115,7 +115,7 @@ class RaceArtists:
         """
         self._scale(*(limits or _fitting(rows)))
         self._bars.show(
-            (*sorted((row.prob, row.score)), at - 0.25, at + 0.25)
+            (min(row.prob, row.score), max(row.prob, row.score), at - 0.25, at + 0.25)
             for at, row in enumerate(rows)
         )
         self._bars.color([CHOSEN, *[FINAL] * (len(rows) - 1)])

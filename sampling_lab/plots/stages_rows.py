@@ -80,7 +80,7 @@ def stage_title(stage: Stage) -> str:
     >>> stage_title(TopP(0.8))
     'top-p 0.8'
     """
-    fields = dataclasses.fields(stage)
+    fields = dataclasses.fields(stage) if dataclasses.is_dataclass(stage) else ()
     value = getattr(stage, fields[0].name) if fields else None
     return f"{stage.name} {value:g}" if isinstance(value, int | float) else stage.name
 

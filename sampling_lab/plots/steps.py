@@ -88,8 +88,8 @@ class StepArtists:
 
     def show(self, rows: Sequence[StepRow], selected: int | None = None) -> None:
         """Draw these steps; `selected` is the place of one among them."""
-        known = selected is not None and 0 <= selected < len(rows)
-        marked = rows[selected] if known else None
+        is_known = selected is not None and 0 <= selected < len(rows)
+        marked = rows[selected or 0] if is_known else None
         first = rows[0].step if rows else 1
         last = max([first + _LEAST_STEPS - 1, *(row.step for row in rows)])
         for panel in self._panels:

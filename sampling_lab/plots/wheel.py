@@ -107,15 +107,16 @@ class WheelArtists:
         ]
         self._slices.show((part.low, part.high, -0.5, 0.5) for part in slices)
         self._slices.color(colors)
-        marked = drawn is not None and drawn.uniform is not None
-        hit = Slice(drawn.token_id, *drawn.segment) if marked else None
+        hit, uniform = None, 0.0
+        if drawn is not None and drawn.segment and drawn.uniform is not None:
+            hit, uniform = Slice(drawn.token_id, *drawn.segment), drawn.uniform
         notes = [
             note
             for part, color in zip(slices, colors, strict=True)
             if hit is None or not hit.low <= (part.low + part.high) / 2 <= hit.high
             for note in self._inside(part, color, tokens)
         ]
-        self._show_hit(hit, drawn.uniform if marked else 0.0, notes, tokens)
+        self._show_hit(hit, uniform, notes, tokens)
 
     def _show_hit(
         self, hit: Slice | None, uniform: float, notes: list[TextLabel], tokens: Tokens

@@ -55,7 +55,7 @@ def bars(ax):
 
 def notes(ax):
     kinds = [child for child in ax.get_children() if isinstance(child, TextLabels)]
-    return [note for kind in kinds for note in kind.notes if note.text]
+    return [label for kind in kinds for label in kind.labels if label.text]
 
 
 def texts(ax):

@@ -25,11 +25,11 @@ def even_ticks(highest: float) -> list[float]:
     """Return 0 and one to three multiples of a round step, up to `highest`.
 
     >>> even_ticks(7.3), even_ticks(0.4), even_ticks(41.0)
-    ([0.0, 5.0], [0.0, 1.0], [0.0, 20.0, 40.0])
+    ([0.0, 5.0], [0.0, 0.5, 1.0], [0.0, 20.0, 40.0])
     """
     highest = max(highest, 1.0)
     found = MaxNLocator(3, steps=_STEPS).tick_values(0.0, highest)
-    return [tick for tick in found.tolist() if tick <= highest]
+    return [float(tick) for tick in found if tick <= highest]
 
 
 def decade_ticks(low: float, high: float, most: int) -> list[float]:
@@ -41,7 +41,7 @@ def decade_ticks(low: float, high: float, most: int) -> list[float]:
     ticks: list[float] = []
     for subs in ((1.0, 2.0, 5.0), (1.0,)):
         found = LogLocator(subs=subs, numticks=most).tick_values(low, high)
-        ticks = [tick for tick in found.tolist() if low <= tick <= high]
+        ticks = [float(tick) for tick in found if low <= tick <= high]
         if 0 < len(ticks) <= most:  # 2s and 5s of far too many decades are left out
             break
     return ticks[:: max(1, math.ceil(len(ticks) / most))]
