@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -24,7 +24,9 @@ _PRECISION = 1e-7
 """Bisection ends when an interval is this narrow, relative to its temperature."""
 
 _GRID = 128
-_LARGEST_WHEEL = 256
+_LARGEST_WHEEL, _LARGEST_REDUCED_WHEEL = 256, 512
+"""Tokens that a wheel may have to choose from: the choice changes up to once for each,
+and a search among few tokens is faster than one in a whole vocabulary."""
 
 
 class Flip(NamedTuple):
@@ -97,15 +99,18 @@ def temperature_map(
     *,
     step: int | None = None,
     drawn: DrawResult | None = None,
+    noise: StepNoise | None = None,
     history: History = NO_HISTORY,
     low: float = 0.05,
     high: float = 5.0,
 ) -> TemperatureMap:
-    """Return which token one step's luck chooses at every temperature.
+    """Return which token one step's random numbers choose at every temperature.
 
-    Exact for a race where what the chain keeps does not depend on temperature. A
-    nucleus or min-p that comes after temperature keeps more as it rises; where that
-    changes the choice is then found by bisection. So is all that a wheel chooses.
+    Exact for a race (the Gumbel-max trick) where what the chain keeps does not depend
+    on temperature. A nucleus or min-p that comes after temperature keeps more as it
+    rises; where that changes the choice is then found by bisection, and so are all
+    choices of a wheel (the inverse CDF). Tokens that are removed at every temperature
+    are left out of the search.
 
     Args:
         logits: the model's logits of that step, shape (V,).
@@ -113,12 +118,14 @@ def temperature_map(
         step: how many tokens the seed has drawn before; None is as many as the
             history says, 0 without one.
         drawn: what a generation drew at that step, instead of `step`.
-        history: what was said before; counts where `params.needs_history`.
+        noise: the random numbers of that step where they are known, instead of both.
+        history: the tokens before the step; counts where `params.needs_history`.
         low: the lowest temperature, > 0.
         high: the highest.
 
     Raises:
-        ParameterError: an empty range, or a wheel of more than 256 tokens.
+        ParameterError: an empty range, or a wheel of more than 256 tokens (512 where
+            a top-k leaves no more than that to search).
 
     Example:
         >>> logits = torch.tensor([2.0, 1.0, 0.2, -1.0])
@@ -126,11 +133,16 @@ def temperature_map(
         ()
     """
     _check_range(low, high)
-    step = history.step if step is None else step
-    luck = noise_of_step(logits, params, step=step, drawn=drawn)
-    steady, stage, later = _split(params, history)
-    search = _Search(steady(logits).cpu(), stage, later, luck, low, high)
-    return search.run()
+    if noise is None:
+        step = history.step if step is None else step
+        noise = noise_of_step(logits, params, step=step, drawn=drawn)
+    before, temperature, later = _split(params, history)
+    steady = before(logits).cpu()
+    kept = _searched_ids(steady, later)
+    if noise.exponentials is not None:
+        noise = replace(noise, exponentials=noise.exponentials[kept])
+    search = _Search(steady[kept], temperature, later, noise, low, high)
+    return _renamed(search.run(), kept.tolist())
 
 
 def _check_range(low: float, high: float) -> None:
@@ -141,26 +153,57 @@ def _check_range(low: float, high: float) -> None:
 def _split(
     params: SamplingParams, history: History
 ) -> tuple[Chain, Temperature, tuple[Stage, ...]]:
-    """Return the chain before temperature, the temperature, and what follows."""
-    stages = params.replace(temperature=2.0).chain(*history).stages
-    kinds = [isinstance(stage, Temperature) for stage in stages]
-    at = kinds.index(True)
-    return Chain(stages[:at]), stages[at], stages[at + 1 :]
+    """Return the chain before temperature, the temperature, and what follows.
+
+    A top-k right after temperature counts as before it: dividing all logits by one
+    number leaves their order. What follows are truncations, which know tokens by their
+    logits alone, so tokens removed before can be left out; every dialect puts
+    penalties and bans before temperature.
+    """
+    stages = list(params.replace(temperature=2.0).chain(*history).stages)
+    at, temperature = next(
+        (at, stage) for at, stage in enumerate(stages) if isinstance(stage, Temperature)
+    )
+    del stages[at]
+    if at < len(stages) and isinstance(stages[at], TopK):
+        at += 1
+    return Chain(tuple(stages[:at])), temperature, tuple(stages[at:])
+
+
+def _searched_ids(logits: Tensor, later: Sequence[Stage]) -> Tensor:
+    """Return the ids of the tokens to search among, ascending.
+
+    Those that are removed already are left out, except where a later stage might cut
+    through equal logits: the order in which torch sorts those depends on their number.
+    """
+    kept = (logits > -torch.inf).nonzero().squeeze(-1)
+    has_ties = bool((logits[kept].sort().values.diff() == 0).any())
+    return torch.arange(len(logits)) if later and has_ties else kept
+
+
+def _renamed(found: TemperatureMap, token_ids: Sequence[int]) -> TemperatureMap:
+    """Return a map over places in `token_ids` as a map over these ids."""
+    segments = (s._replace(token_id=token_ids[s.token_id]) for s in found.segments)
+    return replace(found, segments=tuple(segments))
 
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """One question: who wins where, given logits (V,) as temperature finds them."""
+    """Which token wins where, given the logits that temperature divides.
+
+    Logits and random numbers are those of the tokens that are kept before temperature,
+    shape (kept,); token ids are places among them.
+    """
 
     logits: Tensor
     temperature: Temperature
     later: tuple[Stage, ...]
-    luck: StepNoise
+    noise: StepNoise
     low: float
     high: float
 
     def run(self) -> TemperatureMap:
-        """Take the cheapest way that is right for the stages after temperature."""
+        """Search in the fastest way that is right for the stages after temperature."""
         moving = self._moving()
         is_nested = all(isinstance(stage, TopP | MinP | TopK) for stage in moving)
         names = " and ".join(dict.fromkeys(stage.name for stage in moving))
@@ -168,12 +211,12 @@ class _Search:
             grid = torch.logspace(math.log10(self.low), math.log10(self.high), _GRID)
             points = [self.low, *grid[1:-1].tolist(), self.high]
             return self._map(self._bisect(points), False, _unsure(names))
-        if self.luck.exponentials is None:
+        if self.noise.exponentials is None:
             self._check_wheel()
             return self._map(self._bisect([self.low, self.high]), False, _WHEEL)
+        lines = self._contenders(self.noise.exponentials)
         if moving:
-            return self._map(self._nested(), False, _searched(names))
-        lines = self._contenders()
+            return self._map(self._nested(lines), False, _searched(names))
         return self._map(upper_envelope(lines, self.low, self.high), True, _EXACT)
 
     def _moving(self) -> tuple[Stage, ...]:
@@ -189,29 +232,29 @@ class _Search:
         return Chain((scaled, *self.later))(self.logits)
 
     def _choose(self, temperature: float) -> int:
-        return self.luck.choose(self._final(temperature))
+        return self.noise.choose(self._final(temperature))
 
-    def _contenders(self) -> list[Line]:
-        kept = self._final(self.high) > -torch.inf  # at no temperature are there more
-        return contenders(self.logits, kept, self.luck.exponentials)
+    def _contenders(self, exponentials: Tensor) -> list[Line]:
+        kept = self._final(self.high) > -torch.inf  # no other temperature keeps more
+        return contenders(self.logits, kept, exponentials)
 
     def _check_wheel(self) -> None:
         kept = int((self._final(self.high) > -torch.inf).sum())
-        if kept > _LARGEST_WHEEL:
+        is_small = len(self.logits) <= _LARGEST_REDUCED_WHEEL
+        if kept > _LARGEST_WHEEL and not is_small:
             raise ParameterError(
-                f"the temperature map of a {self.luck.method} draw must have at most "
+                f"the temperature map of a {self.noise.method} draw must have at most "
                 f"{_LARGEST_WHEEL} tokens to choose from, got {kept}; set top_k, or "
                 "choose a dialect that races"
             )
 
-    def _nested(self) -> Iterable[Segment]:
+    def _nested(self, lines: list[Line]) -> Iterable[Segment]:
         """Search where what is kept grows with temperature, most likely first.
 
         If every winner among the tokens kept at the top of an interval is already
-        kept at its bottom, it wins in between too, whatever is kept there. Other
-        intervals are halved. So no change can be missed.
+        kept at its bottom, it wins in between too. Other intervals are halved, so no
+        change can be missed.
         """
-        lines = self._contenders()
         ids = torch.tensor([line.token_id for line in lines])
 
         def kept_at(temperature: float) -> list[Line]:

@@ -28,7 +28,7 @@ from .panel.prompt_scorer import PromptScorer
 from .pictures.picture_panel import BETWEEN_PICTURES, PicturePanel
 from .pictures.static_image import Words
 from .pictures.step_view import StepView
-from .pictures.tabs import Picture
+from .pictures.tab import Picture
 from .presets import presets
 from .session import Session
 

@@ -174,7 +174,7 @@ class Session:
         view = self.view(prompt, params, selected)
         name = self.model.token_text(token_id)
         sentences = [f"{name}: {view.ledger.why(token_id)}"]
-        if view.luck is None:
+        if view.noise is None:
             unknown = "each run draws a new seed; set one to see what it chooses"
             return [*sentences, unknown]
         has_numbers = view.drawn is not None and view.drawn.has_numbers

@@ -22,7 +22,8 @@ from .panel.lab_widget import LabWidget
 from .panel.parts import button, html_line, named_box
 from .pictures.picture_panel import PicturePanel
 from .pictures.step_view import StepView, next_token_view
-from .pictures.tabs import TABS, Picture
+from .pictures.tab import Picture
+from .pictures.tabs import TABS
 
 WORDS = {"warm": 2.0, "hot": 1.0, "blue": 0.2, "run": -1.0}
 """The first words, unless others are given."""

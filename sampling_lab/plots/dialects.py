@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, to_hex
@@ -19,6 +20,7 @@ from .drawing.style import (
     FONT_SIZE,
     HATCHING,
     INK,
+    LIGHT,
     PAPER,
     new_axes,
     quiet_frame,
@@ -59,7 +61,9 @@ def dialects_table(comparison: DialectComparison, *, n: int = 6) -> list[Dialect
                 dialect=name,
                 checked=DIALECTS[name].checked,
                 final=tuple(ledger.final_probs[ids].tolist()),
-                removed_by=tuple(record and record.stage.name for record in records),
+                removed_by=tuple(
+                    record.stage.name if record else None for record in records
+                ),
                 kept_count=ledger.kept_count,
             )
         )
@@ -114,7 +118,11 @@ def _draw_cell(ax: Axes, x: int, y: int, prob: float, stage: str | None) -> None
         ax.barh(y, 1.0, 1.0, x - 0.5, color=color, edgecolor=PAPER, linewidth=2)
         write(ax, x, y, f"{prob:.3f}", ha="center", color=ink_on(color))
         return
-    style = {"facecolor": PAPER, "edgecolor": HATCHING, "linewidth": 0.0}
+    style: dict[str, Any] = {
+        "facecolor": PAPER,
+        "edgecolor": HATCHING,
+        "linewidth": 0.0,
+    }
     ax.barh(y, 0.94, 0.86, x - 0.47, hatch=stage_hatch(stage), **style)
     behind = {"facecolor": PAPER, "edgecolor": "none", "pad": 1.2}
     write(ax, x, y, stage, ha="center", color=FAINT, bbox=behind)
@@ -168,11 +176,11 @@ def plot_dialect_distance(
     pairs = distance_table(logits, params, first, second, temperatures)
     quiet_frame(ax, grid="both")
     x, y = zip(*pairs, strict=True)
-    ax.fill_between(x, y, color="#bcd9ea")
+    ax.fill_between(x, y, color=LIGHT)
     ax.plot(x, y, color=FINAL, linewidth=2.6)
     ax.set_xlim(min(x), max(x))
     ax.set_ylim(bottom=0.0)
-    style = {"fontsize": FONT_SIZE, "color": INK}
+    style: dict[str, Any] = {"fontsize": FONT_SIZE, "color": INK}
     ax.set_xlabel("temperature", **style)
     ax.set_ylabel(f"mass that differs\n{first} / {second}", **style)
     return ax

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection
-from matplotlib.patches import Patch, PathPatch
-from matplotlib.path import Path
+from matplotlib.patches import Patch
 
 from ..sampling.ledger import Ledger
 from .distribution_rows import Bar, axis_limit, caption, distribution_table
 from .drawing.labels import Tokens, shorten
+from .drawing.shapes import Box, HatchedRectangles, Markers, Rectangles
 from .drawing.style import (
     CHOSEN,
     FAINT,
@@ -27,13 +24,16 @@ from .drawing.style import (
     quiet_frame,
     stage_hatch,
 )
-from .drawing.text_labels import TextColumn
+from .drawing.text_labels import TextColumn, number
 
 _HALF = 0.38
 """Half the height of a bar, where bars are 1 apart."""
 
 _RAW_END, _FINAL_END = 50.0, 130.0
 """Where the columns of numbers end, in points right of the axes."""
+
+_GAP, _GAP_HEIGHT = [(-0.5, -1.0), (0.0, -1.0), (0.5, 1.0), (0.0, 1.0)], 22.0
+"""Corners and height in points of the slanted gap in a bar that is cut off."""
 
 
 def plot_distribution(
@@ -54,7 +54,7 @@ def plot_distribution(
         ledger: what a chain did to one row of logits.
         tokens: token texts, as a function of the id or a list by id; None shows ids.
         chosen: the token that was drawn.
-        n: how many tokens get a bar of their own; the last bar is everything else.
+        n: how many tokens get their own bar; the last bar is everything else.
         ax: the axes to draw on; None makes a new figure.
         bar_options: for the `PolyCollection` of the final bars.
 
@@ -68,115 +68,77 @@ def plot_distribution(
         ax = new_axes(8.0, 1.7 + 0.3 * len(bars))
     has_chosen = any(bar.chosen for bar in bars)
     artists = DistributionArtists(
-        ax, len(bars), limit=axis_limit(bars), explain_chosen=has_chosen, **bar_options
+        ax, len(bars), explain_chosen=has_chosen, **bar_options
     )
-    artists.show_raw(bars)
-    artists.show_final(bars)
+    artists.show(bars)
     ax.set_xlabel(f"probability\n{caption(ledger)}", fontsize=FONT_SIZE, color=INK)
     return ax
 
 
 class DistributionArtists:
-    """The artists of one picture, which can be given other numbers.
+    """The artists of one picture, which can show other numbers.
 
     Args:
         ax: the axes to draw on.
         rows: how many bars there is room for.
-        limit: the end of the axis of probability.
-        explain_chosen: give the accent a place in the key.
-        animated: leave drawing the artists that change to the caller.
+        explain_chosen: whether the key explains the colour of the chosen token.
         bar_options: for the `PolyCollection` of the final bars.
-
-    Attributes:
-        raw_artists: what depends on the model's logits and the chosen token.
-        final_artists: what depends on the sampling parameters too.
     """
 
     def __init__(
-        self,
-        ax: Axes,
-        rows: int,
-        *,
-        limit: float = 1.0,
-        explain_chosen: bool = True,
-        animated: bool = False,
-        **bar_options: Any,
+        self, ax: Axes, rows: int, *, explain_chosen: bool = True, **bar_options: Any
     ) -> None:
-        self.ax, self.rows = ax, rows
-        self._animated = animated
-        self._prepare_axes(limit)
+        self._ax = ax
+        self._prepare_axes(rows)
         self._add_key(explain_chosen)
         places = range(rows)
-        self.labels = TextColumn(ax, 0.0, -7.0, places, animated=animated)
-        self.raw_numbers = TextColumn(
-            ax, 1.0, _RAW_END, places, color=FAINT, animated=animated
+        self._labels = TextColumn(ax, 0.0, -7.0, places)
+        self._raw_numbers = TextColumn(ax, 1.0, _RAW_END, places, color=FAINT)
+        self._final_numbers = TextColumn(ax, 1.0, _FINAL_END, places)
+        edge = {"edgecolor": INK, "linewidth": 1.3}
+        self._outlines = Rectangles(ax, facecolor="none", zorder=3, **edge)
+        self._fills = Rectangles(ax, **{"zorder": 2, **bar_options})
+        self._hatched: dict[str, HatchedRectangles] = {}
+        edge = {"markeredgecolor": INK, "markeredgewidth": 1.3}
+        self._gaps = Markers(
+            ax, _GAP, _GAP_HEIGHT, color=PAPER, zorder=4, clip_on=False, **edge
         )
-        self.final_numbers = TextColumn(ax, 1.0, _FINAL_END, places, animated=animated)
-        self._outlines = self._bars(
-            facecolors="none", edgecolors=INK, linewidths=1.3, zorder=3
-        )
-        self._fills = self._bars(**{"zorder": 2, **bar_options})
-        self._break = self._bars(
-            facecolors=PAPER, edgecolors=INK, linewidths=1.3, zorder=4, clip_on=False
-        )
-        self._hatched: dict[str, PathPatch] = {}
 
-    @property
-    def raw_artists(self) -> Iterator[Artist]:
-        """What to draw after `show_raw`."""
-        yield from (self.labels, self.raw_numbers)
-
-    @property
-    def final_artists(self) -> Iterator[Artist]:
-        """What to draw after `show_final`."""
-        yield self._fills
-        yield from self._hatched.values()
-        yield self._outlines
-        yield from (self._break, self.final_numbers)
-
-    def show_raw(self, bars: Sequence[Bar]) -> None:
-        """Set labels, raw outlines and raw numbers."""
-        self._outlines.set_verts(_rectangles(enumerate(bar.raw for bar in bars)))
-        self.labels.set_texts([_row_label(bar) for bar in bars])
-        self.raw_numbers.set_texts([_number(bar.raw) for bar in bars])
-
-    def show_final(self, bars: Sequence[Bar]) -> None:
-        """Set final fills and numbers, and what was removed by which stage."""
-        self._fills.set_verts(_rectangles(enumerate(bar.final for bar in bars)))
-        self._fills.set_facecolor([CHOSEN if bar.chosen else FINAL for bar in bars])
+    def show(self, bars: Sequence[Bar]) -> None:
+        """Draw these bars, at most as many as there is room for."""
+        limit = axis_limit(bars)
+        self._ax.set_xlim(0.0, limit)
+        self._outlines.show(_box(at, bar.raw) for at, bar in enumerate(bars))
+        self._fills.show(_box(at, bar.final) for at, bar in enumerate(bars))
+        self._fills.color([CHOSEN if bar.chosen else FINAL for bar in bars])
         self._show_removed(bars)
-        self.final_numbers.set_texts(
+        long = [at for at, bar in enumerate(bars) if max(bar.raw, bar.final) > limit]
+        self._gaps.show([0.97 * limit] * len(long), long)
+        self._labels.set_texts([f"{'▶ ' * bar.chosen}{bar.label}" for bar in bars])
+        self._raw_numbers.set_texts([number(bar.raw) for bar in bars])
+        self._final_numbers.set_texts(
             [_final_text(bar) for bar in bars],
             [INK if bar.kept else FAINT for bar in bars],
         )
-        self._break.set_verts(self._break_marks(bars))
 
     def _show_removed(self, bars: Sequence[Bar]) -> None:
-        for name in {bar.removed_by for bar in bars if bar.removed_by}:
-            if name not in self._hatched:
-                self._hatched[name] = self._hatching(name)
-        for name, patch in self._hatched.items():
-            removed = [
-                (at, bar.raw) for at, bar in enumerate(bars) if bar.removed_by == name
-            ]
-            patch.set_path(_one_path(_rectangles(removed)))
+        for bar in bars:
+            if bar.removed_by and bar.removed_by not in self._hatched:
+                style = {"edgecolor": HATCHING, "hatch": stage_hatch(bar.removed_by)}
+                new = HatchedRectangles(self._ax, zorder=2, **style)
+                self._hatched[bar.removed_by] = new
+        for name, hatched in self._hatched.items():
+            hatched.show(
+                _box(at, bar.raw)
+                for at, bar in enumerate(bars)
+                if bar.removed_by == name
+            )
 
-    def _break_marks(self, bars: Sequence[Bar]) -> np.ndarray:
-        """Return a slanted gap, shape (marks, 4, 2), across each bar cut off."""
-        limit = self.ax.get_xlim()[1]
-        long = [at for at, bar in enumerate(bars) if max(bar.raw, bar.final) > limit]
-        x = np.array([0.955, 0.97, 0.985, 0.97]) * limit
-        heights = np.array([0.5, 0.5, -0.5, -0.5])
-        return np.array([np.stack([x, at + heights], -1) for at in long]).reshape(
-            -1, 4, 2
-        )
-
-    def _prepare_axes(self, limit: float) -> None:
-        ax = self.ax
+    def _prepare_axes(self, rows: int) -> None:
+        ax = self._ax
         quiet_frame(ax)
-        ax.set_xlim(0.0, limit)
-        ax.set_ylim(self.rows - 0.5, -0.5)
-        ax.set_yticks(range(self.rows), labels=[""] * self.rows)
+        ax.set_ylim(rows - 0.5, -0.5)
+        ax.set_yticks(range(rows), labels=[""] * rows)
         ax.tick_params(axis="y", length=0)
         TextColumn(ax, 1.0, _RAW_END, [-1.0], ["raw"], color=FAINT)
         TextColumn(ax, 1.0, _FINAL_END, [-1.0], ["final"])
@@ -189,7 +151,7 @@ class DistributionArtists:
         ]
         if explain_chosen:
             keys.insert(2, Patch(facecolor=CHOSEN, label="chosen"))
-        self.ax.legend(
+        self._ax.legend(
             handles=keys,
             ncols=len(keys),
             loc="lower left",
@@ -201,58 +163,13 @@ class DistributionArtists:
             borderaxespad=0.2,
         )
 
-    def _bars(self, **options: Any) -> PolyCollection:
-        collection = PolyCollection([], animated=self._animated, **options)
-        return self.ax.add_collection(collection, autolim=False)
 
-    def _hatching(self, name: str) -> PathPatch:
-        # One path for all bars: a hatch is laid out anew for every path.
-        patch = PathPatch(
-            Path(np.empty((0, 2))),
-            facecolor="none",
-            edgecolor=HATCHING,
-            linewidth=0.0,
-            hatch=stage_hatch(name),
-            zorder=2,
-            animated=self._animated,
-        )
-        return self.ax.add_artist(patch)
-
-
-def _one_path(polygons: np.ndarray) -> Path:
-    """Return one path of closed polygons, shape (polygons, corners, 2)."""
-    count, corners = polygons.shape[:2]
-    closed = np.concatenate([polygons, polygons[:, :1]], axis=1)
-    codes = [Path.MOVETO, *[Path.LINETO] * (corners - 1), Path.CLOSEPOLY] * count
-    return Path(closed.reshape(-1, 2), codes if count else None)
-
-
-def _rectangles(rows: Iterable[tuple[int, float]]) -> np.ndarray:
-    """Return the corners, shape (bars, 4, 2), of bars given as (row, length)."""
-    corners = [
-        [
-            (0.0, row - _HALF),
-            (length, row - _HALF),
-            (length, row + _HALF),
-            (0.0, row + _HALF),
-        ]
-        for row, length in rows
-    ]
-    return np.array(corners).reshape(-1, 4, 2)
-
-
-def _row_label(bar: Bar) -> str:
-    if bar.chosen:
-        return f"▶ {bar.label}"
-    return bar.label
-
-
-def _number(probability: float) -> str:
-    return "<0.001" if 0.0 < probability < 0.0005 else f"{probability:.3f}"
+def _box(row: int, length: float) -> Box:
+    return (0.0, length, row - _HALF, row + _HALF)
 
 
 def _final_text(bar: Bar) -> str:
     if bar.kept:
-        return _number(bar.final)
+        return number(bar.final)
     stage = bar.removed_by or ("removed" if bar.token_id is None else "-inf")
     return shorten(stage, 11)

@@ -7,10 +7,17 @@ from matplotlib.axes import Axes
 from ..counterfactuals import FrequencyTest
 from .distribution_rows import REST
 from .drawing.labels import Tokens, token_label
-from .drawing.style import FAINT, FINAL, FONT_SIZE, INK, PAPER, new_axes, quiet_frame
+from .drawing.style import (
+    FAINT,
+    FINAL,
+    FONT_SIZE,
+    INK,
+    LIGHT,
+    PAPER,
+    new_axes,
+    quiet_frame,
+)
 from .drawing.text import name_ticks, write
-
-_LIGHT = "#bcd9ea"
 
 
 def plot_frequencies(
@@ -26,7 +33,7 @@ def plot_frequencies(
     ax = ax or new_axes(8.0, 1.9 + 0.4 * len(check.rows))
     quiet_frame(ax)
     for at, row in enumerate(check.rows):
-        ax.barh(at, row.prob, 0.72, color=_LIGHT, edgecolor=FINAL, linewidth=1.5)
+        ax.barh(at, row.prob, 0.72, color=LIGHT, edgecolor=FINAL, linewidth=1.5)
         ax.plot(
             [row.low, row.high],
             [at, at],

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 from torch import Tensor
 
 from ..counterfactuals import RaceRow, StepNoise, race_rows
-from .drawing.labels import Tokens, token_label
+from .drawing.labels import Tokens, token_label, token_text
 from .drawing.shapes import Markers, Rectangles
 from .drawing.style import (
     CHOSEN,
@@ -22,7 +23,7 @@ from .drawing.style import (
 )
 from .drawing.text import points_wide
 from .drawing.text_labels import TextColumn, TextLabel, TextLabels, number
-from .drawing.ticks import decade_marks
+from .drawing.ticks import decade_ticks
 
 _COLUMNS = {"p": 54.0, "q": 116.0, "p / q": 180.0}
 """Where the columns of numbers end, in points right of the axes."""
@@ -33,7 +34,7 @@ _MARK_ROOM = 46.0
 
 def plot_race(
     logits: Tensor,
-    luck: StepNoise,
+    noise: StepNoise,
     *,
     tokens: Tokens = None,
     n: int = 8,
@@ -47,18 +48,32 @@ def plot_race(
 
     Args:
         logits: final logits, shape (V,).
-        luck: a race's, from `noise_of_step`.
+        noise: a race's, from `noise_of_step`.
         tokens: token texts, as a function of the id or a list by id; None shows ids.
         n: how many of the best.
         limits: the ends of the axis, both > 0, so that pictures can be compared;
             None fits all that is drawn.
         ax: the axes to draw on; None makes a new figure.
     """
-    rows = race_rows(logits, luck, n)
+    rows = race_rows(logits, noise, n)
     ax = ax or new_axes(8.0, 1.6 + 0.4 * len(rows))
     labels = [token_label(tokens, row.token_id) for row in rows]
     RaceArtists(ax, len(rows)).show(rows, labels, limits)
     return ax
+
+
+def race_table(rows: Sequence[RaceRow], tokens: Tokens = None) -> list[dict[str, Any]]:
+    """Return `rows` of `race_rows` with the texts of their tokens."""
+    return [
+        {
+            "token_id": row.token_id,
+            "token": token_text(tokens, row.token_id),
+            "p": row.prob,
+            "q": row.exponential,
+            "p/q": row.score,
+        }
+        for row in rows
+    ]
 
 
 class RaceArtists:
@@ -100,7 +115,7 @@ class RaceArtists:
         """
         self._scale(*(limits or _fitting(rows)))
         self._bars.show(
-            (*sorted((row.prob, row.score)), at - 0.25, at + 0.25)
+            (min(row.prob, row.score), max(row.prob, row.score), at - 0.25, at + 0.25)
             for at, row in enumerate(rows)
         )
         self._bars.color([CHOSEN, *[FINAL] * (len(rows) - 1)])
@@ -130,7 +145,7 @@ class RaceArtists:
     def _scale(self, low: float, high: float) -> None:
         ax = self._ax
         ax.set_xlim(low, high)
-        marks = decade_marks(low, high, int(points_wide(ax) / _MARK_ROOM))
+        marks = decade_ticks(low, high, int(points_wide(ax) / _MARK_ROOM))
         ax.set_xticks(marks, labels=[f"{mark:g}" for mark in marks])
         ax.set_xticks([], minor=True)
 

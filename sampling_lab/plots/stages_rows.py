@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ..sampling.ledger import Distribution, Ledger, StageRecord
 from ..sampling.stage import Stage
+from .drawing.labels import Tokens, token_text
 
 KEPT = "kept"
 """What stands beside a token that no stage removed."""
@@ -78,7 +80,7 @@ def stage_title(stage: Stage) -> str:
     >>> stage_title(TopP(0.8))
     'top-p 0.8'
     """
-    fields = dataclasses.fields(stage)
+    fields = dataclasses.fields(stage) if dataclasses.is_dataclass(stage) else ()
     value = getattr(stage, fields[0].name) if fields else None
     return f"{stage.name} {value:g}" if isinstance(value, int | float) else stage.name
 
@@ -101,3 +103,36 @@ def removed_by(ledger: Ledger, token_ids: Sequence[int]) -> list[str]:
             if is_gone and verdicts[at] == "-inf":
                 verdicts[at] = record.stage.name
     return verdicts
+
+
+def stages_rows(
+    columns: Sequence[StageColumn],
+    token_ids: Sequence[int],
+    verdicts: Sequence[str],
+    tokens: Tokens = None,
+) -> list[dict[str, Any]]:
+    """Return a row for each token: its probability after each stage, and its end.
+
+    Args:
+        columns: from `stages_table`.
+        token_ids: the tokens of the columns.
+        verdicts: from `removed_by`.
+        tokens: token texts, as a function of the id or a list by id; None shows ids.
+    """
+    titles: list[str] = []
+    for at, column in enumerate(columns):  # tell two stages with one title apart
+        is_known = column.title in titles
+        titles.append(f"{column.title} ({at})" if is_known else column.title)
+    probs = zip(*(column.after for column in columns), strict=True)
+    return [
+        {
+            "rank": rank,
+            "token_id": token_id,
+            "token": token_text(tokens, token_id),
+            **dict(zip(titles, after, strict=True)),
+            "removed_by": verdict,
+        }
+        for rank, (token_id, after, verdict) in enumerate(
+            zip(token_ids, probs, verdicts, strict=True), 1
+        )
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from matplotlib.axes import Axes
 from torch import Tensor
@@ -23,7 +24,7 @@ from .drawing.style import (
 )
 from .drawing.text import name_ticks, write
 
-_BEHIND = {"facecolor": PAPER, "edgecolor": "none", "pad": 0.8}
+_BEHIND: dict[str, Any] = {"facecolor": PAPER, "edgecolor": "none", "pad": 0.8}
 """Paper behind a number, so that no line strikes it through."""
 
 
@@ -113,14 +114,14 @@ def plot_staircase(
     name_ticks(ax, "x", [stair.label for stair in stairs])
     ax.set_xlim(-0.5, len(stairs) - 0.5)
     ax.set_ylim(0, 1.09)
-    style = {"fontsize": FONT_SIZE, "color": INK}
+    style: dict[str, Any] = {"fontsize": FONT_SIZE, "color": INK}
     kept = int((TopP(p, rule=rule)(logits) > -float("inf")).sum())
     ax.set_xlabel(f"kept {kept:,} of {len(logits):,} tokens", **style)
     ax.set_ylabel("probability added up", **style)
     return ax
 
 
-def _stair_style(stair: Stair) -> dict[str, object]:
+def _stair_style(stair: Stair) -> dict[str, Any]:
     if stair.crosses:
         return {"color": CHOSEN, "edgecolor": INK, "linewidth": 1.2}
     if stair.kept:

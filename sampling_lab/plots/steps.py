@@ -17,7 +17,7 @@ from .drawing.shapes import Box, HatchedRectangles, Markers
 from .drawing.style import CHOSEN, FINAL, GRID, INK, PAPER, SERIES, quiet_frame
 from .drawing.text import points_wide
 from .drawing.text_labels import TextLabel, TextLabels, text_width
-from .drawing.ticks import decade_marks, even_marks, step_marks
+from .drawing.ticks import decade_ticks, even_ticks, step_ticks
 from .steps_rows import StepRow, steps_table
 
 GIVEN = SERIES[1]
@@ -88,14 +88,14 @@ class StepArtists:
 
     def show(self, rows: Sequence[StepRow], selected: int | None = None) -> None:
         """Draw these steps; `selected` is the place of one among them."""
-        known = selected is not None and 0 <= selected < len(rows)
-        marked = rows[selected] if known else None
+        is_known = selected is not None and 0 <= selected < len(rows)
+        marked = rows[selected or 0] if is_known else None
         first = rows[0].step if rows else 1
         last = max([first + _LEAST_STEPS - 1, *(row.step for row in rows)])
         for panel in self._panels:
             panel.show(rows, marked, (first - 0.5, last + 0.5))
         room = points_wide(self._bottom)
-        marks = step_marks(first, last, int(room / _MARK_ROOM))
+        marks = step_ticks(first, last, int(room / _MARK_ROOM))
         self._bottom.set_xticks(marks, labels=[f"{mark:,}" for mark in marks])
         self._tokens.write(_token_notes(rows, marked, room))
 
@@ -124,8 +124,8 @@ class _Measure(NamedTuple):
     def marks(self, highest: float) -> list[float]:
         """Return a few round numbers up to the highest value."""
         if self.is_logarithmic:
-            return decade_marks(1.0, max(highest, 10.0), 3)
-        return even_marks(highest)
+            return decade_ticks(1.0, max(highest, 10.0), 3)
+        return even_ticks(highest)
 
 
 _MEASURES = (

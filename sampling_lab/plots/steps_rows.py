@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ..generation.results import Step
 from .drawing.labels import drawable
@@ -36,6 +38,11 @@ class StepRow:
     raw: float
     final: float
     is_given: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the row as strict JSON data: an infinite surprisal is None."""
+        surprisal = self.surprisal if self.surprisal < math.inf else None
+        return {**vars(self), "surprisal": surprisal}
 
 
 def steps_table(steps: Sequence[Step]) -> list[StepRow]:

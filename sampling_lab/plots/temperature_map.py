@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from torch import Tensor
 
 from ..counterfactuals import SeedGrid, Segment, StepNoise, TemperatureMap
+from ..errors import ParameterError
 from .drawing.labels import Tokens, token_label
 from .drawing.shapes import Markers, Rectangles
 from .drawing.style import (
@@ -171,7 +172,7 @@ class MapArtists:
 
 def plot_race_lines(
     logits: Tensor,
-    luck: StepNoise,
+    noise: StepNoise,
     token_ids: Sequence[int],
     *,
     tokens: Tokens = None,
@@ -186,24 +187,32 @@ def plot_race_lines(
 
     Args:
         logits: what temperature is given, shape (V,).
-        luck: a race's, from `noise_of_step`.
+        noise: a race's, from `noise_of_step`.
         token_ids: the tokens to draw.
         tokens: token texts, as a function of the id or a list by id; None shows ids.
         low: the lowest temperature.
         high: the highest.
         ax: the axes to draw on; None makes a new figure.
+
+    Raises:
+        ParameterError: the random numbers are not those of a race.
     """
+    if noise.exponentials is None:
+        raise ParameterError(
+            f"a race needs the random numbers of a race, got {noise.method}; set the "
+            "draw method of the parameters to race"
+        )
     ax = ax or new_axes(8.0, 4.4)
     quiet_frame(ax, grid="both")
     beta = np.linspace(1 / high, 1 / low, 200)  # (200,)
     slopes = logits[list(token_ids)].double().numpy()
-    heights = -luck.exponentials[list(token_ids)].double().log().numpy()
+    heights = -noise.exponentials[list(token_ids)].double().log().numpy()
     scores = beta[:, None] * slopes + heights  # (200, tokens)
     for at, token_id in enumerate(token_ids):
-        style = {"color": SERIES[at % 7], "linestyle": DASHES[at % 6], "linewidth": 2.4}
-        ax.plot(beta, scores[:, at], **style)
+        color, dashes = SERIES[at % len(SERIES)], DASHES[at % len(DASHES)]
+        ax.plot(beta, scores[:, at], color=color, linestyle=dashes, linewidth=2.4)
         text = " " + token_label(tokens, token_id)
-        write(ax, beta[-1], scores[-1, at], text, color=SERIES[at % 7], weight="bold")
+        write(ax, beta[-1], scores[-1, at], text, color=color, weight="bold")
     ax.plot(beta, scores.max(-1), color=INK, linewidth=7, alpha=0.25, zorder=1)
     ax.set_xlim(beta[0], beta[-1])
     marks = [mark for mark in _LINE_MARKS if low <= mark <= high]

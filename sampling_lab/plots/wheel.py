@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 from torch import Tensor
@@ -10,15 +11,13 @@ from torch import Tensor
 from ..counterfactuals import Slice, wheel_slices
 from ..sampling.draws import DrawResult
 from .distribution_rows import REST
-from .drawing.labels import Tokens, token_label
+from .drawing.labels import Tokens, token_label, token_text
 from .drawing.shapes import Markers, Rectangles
-from .drawing.style import CHOSEN, FINAL, GRID, INK, PAPER, new_axes, quiet_frame
+from .drawing.style import CHOSEN, FINAL, GRID, INK, LIGHT, PAPER, new_axes, quiet_frame
 from .drawing.text import LEAST_ROOM, ink_on, points_high, points_wide
 from .drawing.text_labels import TextLabel, TextLabels, fitted, text_width
 
-_LIGHT = "#bcd9ea"
-
-SHADES = (FINAL, _LIGHT)
+SHADES = (FINAL, LIGHT)
 """Neighbouring slices differ in greyscale too."""
 
 
@@ -47,6 +46,30 @@ def plot_wheel(
 def slice_label(part: Slice, tokens: Tokens) -> str:
     """Return the name of a slice: its token's, or that of everything else."""
     return REST if part.token_id is None else token_label(tokens, part.token_id)
+
+
+def wheel_table(
+    slices: Sequence[Slice], segment: tuple[float, float], tokens: Tokens = None
+) -> list[dict[str, Any]]:
+    """Return a row for each slice, the most likely token first.
+
+    Args:
+        slices: from `wheel_slices`.
+        segment: the ends of the slice on which the number fell.
+        tokens: token texts, as a function of the id or a list by id; None shows ids.
+    """
+    return [
+        {
+            "token_id": part.token_id,
+            "token": (
+                REST if part.token_id is None else token_text(tokens, part.token_id)
+            ),
+            "from": part.low,
+            "to": part.high,
+            "is_hit": part.low <= segment[0] and segment[1] <= part.high,
+        }
+        for part in slices
+    ]
 
 
 class WheelArtists:
@@ -84,15 +107,16 @@ class WheelArtists:
         ]
         self._slices.show((part.low, part.high, -0.5, 0.5) for part in slices)
         self._slices.color(colors)
-        marked = drawn is not None and drawn.uniform is not None
-        hit = Slice(drawn.token_id, *drawn.segment) if marked else None
+        hit, uniform = None, 0.0
+        if drawn is not None and drawn.segment and drawn.uniform is not None:
+            hit, uniform = Slice(drawn.token_id, *drawn.segment), drawn.uniform
         notes = [
             note
             for part, color in zip(slices, colors, strict=True)
             if hit is None or not hit.low <= (part.low + part.high) / 2 <= hit.high
             for note in self._inside(part, color, tokens)
         ]
-        self._show_hit(hit, drawn.uniform if marked else 0.0, notes, tokens)
+        self._show_hit(hit, uniform, notes, tokens)
 
     def _show_hit(
         self, hit: Slice | None, uniform: float, notes: list[TextLabel], tokens: Tokens

@@ -408,11 +408,10 @@ def living(kind):
     return sum(issubclass(type(thing), kind) for thing in gc.get_objects())
 
 
-@pytest.mark.parametrize("tab", TABS)
-def test_fifty_redraws_leave_no_figure_open_and_no_artist_behind(tab):
+def test_fifty_redraws_leave_no_figure_open_and_no_artist_behind():
     explorer = generated()
     explorer.strip.selected = 2
-    explorer.tab.value = tab
+    explorer.tab.value = "Stages"  # the tab with the most layouts
 
     def redraw(count):
         for at in range(count):

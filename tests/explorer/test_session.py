@@ -152,6 +152,6 @@ def test_the_luck_of_a_text_from_a_file_is_that_of_its_seed():
     model = TableModel(values, [bytes([piece]) for piece in b"abcdef"])
     session = Session(model)
     session.start("ab", WARM, 8).to_the_end()
-    luck = session.view("ab", WARM, 5).luck.exponentials
+    luck = session.view("ab", WARM, 5).noise.exponentials
     session.adopt(Tree.from_dict(session.branches.to_dict()))
-    assert torch.equal(session.view("ab", WARM, 5).luck.exponentials, luck)
+    assert torch.equal(session.view("ab", WARM, 5).noise.exponentials, luck)

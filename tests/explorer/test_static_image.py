@@ -1,4 +1,4 @@
-"""The still of a panel: what it shows, literally, for readers without a kernel."""
+"""The static image of a panel: what it shows, literally, without a kernel."""
 
 from __future__ import annotations
 
@@ -7,34 +7,34 @@ import base64
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from sampling_lab.explorer import Explorer, Toy
-from sampling_lab.explorer.pictures import static_image as stills
 from sampling_lab.explorer.pictures.static_image import Words, static_image
 from tests.explorer.panels import generated, make_explorer, make_model
 from tests.helpers import pixels
 
 
 def bundle(panel):
-    """Return the still that a notebook keeps, and its width."""
+    """Return the static image that a notebook keeps, and its width."""
     data, metadata = panel._repr_mimebundle_()
     return base64.b64decode(data["image/png"]), metadata["image/png"]["width"]
 
 
 def written(monkeypatch, panel):
-    """Return every text that is written into a panel's still."""
-    texts, original = [], stills.write
+    """Return every text that is written into a panel's static image."""
+    texts, original = [], Figure.text
 
-    def noted(ax, x, y, text, **options):
+    def noted(self, x, y, text, **options):
         texts.append(text)
-        return original(ax, x, y, text, **options)
+        return original(self, x, y, text, **options)
 
-    monkeypatch.setattr(stills, "write", noted)
+    monkeypatch.setattr(Figure, "text", noted)
     bundle(panel)
     return [text for text in texts if text]
 
 
-def test_a_still_holds_the_picture_whole():
+def test_a_static_image_holds_the_picture_whole():
     explorer = generated()
     png, width = bundle(explorer)
     shown, whole = pixels(explorer.picture.value), pixels(png)
@@ -48,7 +48,7 @@ def test_a_still_holds_the_picture_whole():
     assert above > 0
 
 
-def test_a_still_says_what_the_panel_says(monkeypatch):
+def test_a_static_image_says_what_the_panel_says(monkeypatch):
     explorer = make_explorer(max_new_tokens=3)
     explorer.generate()
     texts = written(monkeypatch, explorer)

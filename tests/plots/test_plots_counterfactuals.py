@@ -1,4 +1,4 @@
-"""Pictures of stages and luck: the artists show the numbers behind them."""
+"""Pictures of stages and random numbers: the artists show the numbers behind them."""
 
 from itertools import cycle, pairwise
 
@@ -42,7 +42,7 @@ def large(size=2000):
 def written(ax):
     """Return the notes on axes, in order."""
     found = [child for child in ax.get_children() if isinstance(child, TextLabels)]
-    return [note for notes in found for note in notes.notes if note.text]
+    return [label for labels in found for label in labels.labels if label.text]
 
 
 def texts(ax):
@@ -77,15 +77,15 @@ def region(patch):
 def everything():
     """Return each picture, drawn on axes of its own."""
     params = SamplingParams(temperature=0.8, top_k=3, top_p=0.9, seed=SEED)
-    luck = noise_of_step(TOY, params)
+    noise = noise_of_step(TOY, params)
     wheel = params.replace(dialect="xslm")
     named = {"tokens": NAMES}
     return {
         "stages": plots.plot_stages(params.chain().ledger(TOY), **named)[0],
         "staircase": plots.plot_staircase(TOY, 0.8, **named),
         "wheel": plots.plot_wheel(TOY, wheel.draw()(TOY), **named),
-        "race": plots.plot_race(params.chain()(TOY), luck, **named),
-        "lines": plots.plot_race_lines(TOY, luck, range(4), **named),
+        "race": plots.plot_race(params.chain()(TOY), noise, **named),
+        "lines": plots.plot_race_lines(TOY, noise, range(4), **named),
         "map": plots.plot_temperature_map(temperature_map(TOY, params), **named),
         "theory": plots.plot_frequencies(compare_frequencies(TOY, params, 50), **named),
         "grid": plots.plot_seed_grid(seed_grid(TOY, params, [1, 2], [0, 1.0]), **named),
@@ -288,9 +288,9 @@ def test_a_narrow_slice_is_named_beside_the_number():
 
 
 def test_bars_of_the_race_reach_from_p_to_p_over_q():
-    luck = noise_of_step(TOY, SamplingParams(seed=SEED))
-    rows = race_rows(TOY, luck)
-    ax = plots.plot_race(TOY, luck, tokens=NAMES)
+    noise = noise_of_step(TOY, SamplingParams(seed=SEED))
+    rows = race_rows(TOY, noise)
+    ax = plots.plot_race(TOY, noise, tokens=NAMES)
     (bars,) = boxes(ax)
     for bar, row in zip(bars, rows, strict=True):
         assert bar[:2] == pytest.approx(sorted((row.prob, row.score)))
@@ -308,8 +308,8 @@ def test_bars_of_the_race_reach_from_p_to_p_over_q():
 
 
 def test_races_on_one_axis_can_be_compared():
-    luck = noise_of_step(TOY, SamplingParams(seed=SEED))
-    axes = [plots.plot_race(TOY / t, luck, limits=(1e-3, 2)) for t in (0.5, 2)]
+    noise = noise_of_step(TOY, SamplingParams(seed=SEED))
+    axes = [plots.plot_race(TOY / t, noise, limits=(1e-3, 2)) for t in (0.5, 2)]
     assert [ax.get_xlim() for ax in axes] == [(1e-3, 2)] * 2
     ratios = [{round(bar[1] / bar[0], 4) for bar in boxes(ax)[0]} for ax in axes]
     assert ratios[0] == ratios[1]
@@ -323,20 +323,20 @@ def test_a_race_of_one_has_a_winner_and_an_axis():
     assert 0 < low < 1 < high
 
 
-def test_luck_alone_decides_the_length_of_a_bar():
-    luck = noise_of_step(TOY, SamplingParams(seed=SEED))
+def test_the_random_number_alone_decides_the_length_of_a_bar():
+    noise = noise_of_step(TOY, SamplingParams(seed=SEED))
 
     def lengths(logits):
-        return {r.token_id: r.score / r.prob for r in race_rows(logits, luck)}
+        return {r.token_id: r.score / r.prob for r in race_rows(logits, noise)}
 
     assert lengths(TOY) == pytest.approx(lengths(TOY / 0.3), rel=1e-5)
 
 
 def test_the_highest_line_of_the_race_is_the_winner():
     params = SamplingParams(seed=SEED)
-    luck = noise_of_step(TOY, params)
+    noise = noise_of_step(TOY, params)
     found = temperature_map(TOY, params)
-    ax = plots.plot_race_lines(TOY, luck, range(4), tokens=NAMES, low=0.5)
+    ax = plots.plot_race_lines(TOY, noise, range(4), tokens=NAMES, low=0.5)
     *lines, envelope = ax.lines
     beta = lines[0].get_xdata()
     for at in (0, 60, 130, 199):
@@ -344,6 +344,12 @@ def test_the_highest_line_of_the_race_is_the_winner():
         assert scores.index(max(scores)) == found.winner(1 / beta[at])
         assert envelope.get_ydata()[at] == max(scores)
     assert [text.strip() for text in texts(ax)] == SHOWN
+
+
+def test_a_wheel_has_no_lines():
+    noise = noise_of_step(TOY, SamplingParams(seed=SEED, dialect="xslm"))
+    with pytest.raises(ParameterError, match="random numbers of a race, got choices"):
+        plots.plot_race_lines(TOY, noise, range(4))
 
 
 # Temperature map

@@ -14,7 +14,7 @@ from sampling_lab.cli import main as cli
 from sampling_lab.errors import ParameterError
 from sampling_lab.snippets import TARGETS, as_code
 from tests import tiny
-from tests.helpers import run_python
+from tests.helpers import run_cell
 from tests.sampling.test_params import FULL
 
 MESSAGES = [{"role": "user", "content": "hello"}]
@@ -53,7 +53,7 @@ def test_transformers_code_gives_the_same_tokens(checkpoint, model, params, prom
     code = as_code(
         params, "transformers", prompt=prompt, checkpoint=checkpoint, max_new_tokens=12
     )
-    names, printed = run_python(code)
+    names, printed = run_cell(code)
     ours = generate(model, prompt, params, max_new_tokens=12)
     last = [ours.stop_step.token_id] if ours.stop_step else []
     assert names["new_ids"].tolist() == [*ours.token_ids, *last]
@@ -72,7 +72,7 @@ def test_transformers_code_stops_where_it_is_told(checkpoint, model):
         max_new_tokens=9,
         stop_token_ids=[end],
     )
-    new_ids = run_python(code)[0]["new_ids"].tolist()
+    new_ids = run_cell(code)[0]["new_ids"].tolist()
     assert new_ids == list(free.token_ids[: free.token_ids.index(end) + 1])
 
 
@@ -80,7 +80,7 @@ def test_transformers_code_stops_where_it_is_told(checkpoint, model):
 def test_the_labs_own_code_gives_the_same_text(checkpoint, model, params):
     for prompt in PROMPTS:
         code = as_code(params, prompt=prompt, checkpoint=checkpoint, max_new_tokens=8)
-        names, printed = run_python(code)
+        names, printed = run_cell(code)
         assert names["params"] == params
         assert printed == generate(model, prompt, params, max_new_tokens=8).text + "\n"
 

@@ -17,6 +17,7 @@ from ...sampling.notes import label as words_for
 from ...sampling.parameters import PARAMETERS
 from ...sampling.params import SamplingParams
 from ...sampling.settings_text import read_value
+from ..panel.parts import Column
 from ..presets import apply_preset, neutral
 from .slider_with_box import (
     Counts,
@@ -41,7 +42,7 @@ _SCALES: dict[str, Scale] = {
 """The scale of each slider; that of top-k ends with the vocabulary."""
 
 
-class Controls(widgets.VBox):
+class Controls(Column):
     """Everything that `SamplingParams` holds, as widgets.
 
     Args:

@@ -105,7 +105,7 @@ class Counts:
         )
 
 
-class SliderWithBox(widgets.HBox):
+class SliderWithBox(widgets.HBox):  # type: ignore[misc]  # ipywidgets has no types
     """A name, a slider to move and a box that shows and takes the exact value.
 
     Args:

@@ -17,7 +17,8 @@ from ..panel.lab_widget import LabWidget
 from ..panel.parts import html_line, named_box
 from .static_image import Words, static_image
 from .step_view import StepView
-from .tabs import TABS, Picture, Pictures
+from .tab import Picture
+from .tabs import TABS, Pictures
 
 BETWEEN_PICTURES = 0.012
 """Seconds between two pictures, in which other events are handled."""
@@ -96,9 +97,7 @@ class PicturePanel:
         ledger = view.ledger if view.params == self.params else None
         self.image.value = self.shown.png
         self.caption.value = html.escape(self.shown.caption)
-        is_text = self.tab.value == "Steps" and view.drawn is None
-        title = "the text, as it was written" if is_text else view.title
-        self.title.value = html.escape(title)
+        self.title.value = html.escape(self._pictures.title(self.tab.value, view))
         self.controls.show_idle(idle(self.params, ledger))
 
     def draw_now(self) -> None:

@@ -1,36 +1,30 @@
-"""A still of a panel, for where a notebook is read without a kernel."""
+"""A static image of a panel, for where a notebook is shown without a kernel."""
 
 from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.image import imread, imsave
+from PIL import Image
 
-from ...plots.drawing.labels import drawable
-from ...plots.drawing.style import FAINT, PAPER
-from ...plots.drawing.text import write
+from ...plots.drawing.labels import FONT, drawable
+from ...plots.drawing.style import FAINT, FONT_SIZE, INK, PAPER
+from .fast_figure import POINTS_PER_INCH
 
-_POINTS_PER_INCH = 72.0
-_LINE = 19.0
-"""From one line of text to the next, in points, which are the page's pixels."""
+_LINE, _MARGIN, _INDENT = 19.0, 8.0, 76.0
+"""From one line to the next, left of a line, and left of a paragraph, in points."""
 
-_MARGIN, _INDENT = 8.0, 76.0
-"""Where a line begins, and a paragraph right of its name."""
-
-_LETTERS = 76
-"""How many letters a line may have at the width of the pictures."""
-
-_MOST_LINES = 14
+_LETTERS, _MOST_LINES = 76, 14
+"""Letters in a line, and lines in a paragraph."""
 
 
 class Words(NamedTuple):
-    """A paragraph under the picture, or over it: what it is, and its text."""
+    """A paragraph below the picture: its name and its text."""
 
     name: str
     text: str
@@ -46,36 +40,43 @@ def static_image(
     Args:
         png: the picture.
         width: its width in points.
-        title: the line over it.
-        caption: the line under it.
-        words: paragraphs below; those that are empty are left out.
+        title: the line above it.
+        caption: the line below it.
+        words: paragraphs at the end; empty ones are left out.
     """
-    picture = imread(io.BytesIO(png))  # (height, width, 3 or 4), floats in [0, 1]
-    pixels = round(picture.shape[1])
-    foot = [_Line(caption, weight="bold")]
-    for each in words:
-        foot += _paragraph(each)
-    parts = [
-        _sheet([_Line(title)], pixels, width),
-        (255 * picture[..., :3]).round().astype(np.uint8),
-        _sheet(foot, pixels, width),
-    ]
+    picture = Image.open(io.BytesIO(png)).convert("RGB")
+    lines = [line for each in words if each.text for line in _paragraph(each)]
+    scale, above = picture.width / width, 1.5 * _LINE
+    below = above + picture.height / scale
+    height = below + _LINE * (len(lines) + 1.5)
+    size = (width / POINTS_PER_INCH, height / POINTS_PER_INCH)
+    figure = Figure(size, dpi=POINTS_PER_INCH * scale, facecolor=PAPER)
+
+    def write(left: float, y: float, text: str, **style: Any) -> None:
+        text = "".join(c if c == " " else drawable(c) for c in text)
+        style = {"color": INK, "fontsize": FONT_SIZE, "family": FONT, **style}
+        place = (left / width, 1 - y / height)
+        figure.text(*place, text, va="center", parse_math=False, **style)
+
+    write(_MARGIN, 0.75 * _LINE, title)
+    write(_MARGIN, below + 0.75 * _LINE, caption, weight="bold")
+    for at, line in enumerate(lines):
+        write(_MARGIN, below + (at + 1.75) * _LINE, line.name, color=FAINT)
+        write(_INDENT, below + (at + 1.75) * _LINE, line.text)
+    canvas: Any = FigureCanvasAgg(figure)  # it has no types
+    canvas.draw()
+    page = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
+    # By rounding to whole pixels a page can be one narrower than the picture.
+    whole = Image.new("RGB", (picture.width, page.height), PAPER)
+    whole.paste(page)
+    whole.paste(picture, (0, round(above * scale)))
     file = io.BytesIO()
-    imsave(file, np.concatenate(parts), format="png")
+    whole.save(file, "PNG")
     return file.getvalue()
 
 
-class _Line(NamedTuple):
-    text: str
-    name: str = ""
-    place: float = _MARGIN
-    weight: str = "normal"
-
-
-def _paragraph(words: Words) -> list[_Line]:
-    """Return the lines of a paragraph, its name first; none where it is empty."""
-    if not words.text:
-        return []
+def _paragraph(words: Words) -> Iterator[Words]:
+    """Yield the lines of a paragraph, the first with its name."""
     wrapped = [
         part
         for line in words.text.split("\n")
@@ -83,32 +84,5 @@ def _paragraph(words: Words) -> list[_Line]:
     ]
     if len(wrapped) > _MOST_LINES:
         wrapped = [*wrapped[:_MOST_LINES], "…"]
-    first, *rest = (_Line(line, place=_INDENT) for line in wrapped)
-    return [first._replace(name=words.name), *rest]
-
-
-def _running(text: str) -> str:
-    """Return text that the font can draw; its spaces need no sign."""
-    return "".join(c if c == " " else drawable(c) for c in text)
-
-
-def _sheet(lines: Sequence[_Line], pixels: int, width: int) -> np.ndarray:
-    """Return lines of text on paper, uint8 of shape (height, pixels, 3)."""
-    height = _LINE * (len(lines) + 0.5)
-    dpi = _POINTS_PER_INCH * pixels / width
-    size = (width / _POINTS_PER_INCH, height / _POINTS_PER_INCH)
-    figure = Figure(size, dpi=dpi, facecolor=PAPER)
-    canvas = FigureCanvasAgg(figure)
-    ax = figure.add_axes((0, 0, 1, 1), xlim=(0, width), ylim=(height, 0))
-    ax.axis("off")
-    for at, line in enumerate(lines):
-        row = _LINE * (at + 0.75)
-        write(ax, _MARGIN, row, line.name, color=FAINT)
-        write(ax, line.place, row, _running(line.text), weight=line.weight)
-    canvas.draw()
-    drawn = np.asarray(canvas.buffer_rgba())[..., :3]
-    # A figure's size is whole inches of dots: by rounding it can miss one.
-    fitted = np.full((drawn.shape[0], pixels, 3), 255, np.uint8)
-    shared = min(pixels, drawn.shape[1])
-    fitted[:, :shared] = drawn[:, :shared]
-    return fitted
+    for at, line in enumerate(wrapped):
+        yield Words("" if at else words.name, line)

@@ -1,8 +1,8 @@
-"""What there is to see: a step of a text, as it was drawn or under other settings."""
+"""One step to display: its ledger, settings and random numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -22,17 +22,17 @@ from ...sampling.params import SamplingParams
 
 @dataclass(frozen=True, eq=False)
 class StepView:
-    """One step: what the chain does to its logits, and what its luck chooses.
+    """One step: what the chain does to its logits, and what the draw chooses.
 
     Attributes:
         ledger: what the chain does to the step's logits.
         tokens: token texts, as a function of the id or a list by id; None shows ids.
-        params: the settings; a seed of None has no luck that could be shown.
+        params: the settings; without a seed no random numbers can be shown.
         title: what is shown, in words.
-        history: what was said before the step.
-        drawn: how it was drawn, where that is what is shown; None asks the seed.
-        steps: the text that it is part of.
-        selected: its index there; -1 is the next token after the prompt.
+        history: the tokens before the step.
+        drawn: how it was drawn, to show a step as it was; None draws with the seed.
+        steps: all steps of its text.
+        selected: its index among them; -1 is the next token after the prompt.
     """
 
     ledger: Ledger
@@ -45,32 +45,38 @@ class StepView:
     selected: int = -1
 
     @cached_property
-    def luck(self) -> StepNoise | None:
-        """The step's random numbers; None where a fresh seed will bring them."""
+    def noise(self) -> StepNoise | None:
+        """The step's random numbers; None where each run has a fresh seed."""
         logits = self.ledger.raw_logits
         if self.drawn is not None and self.drawn.has_numbers:
             return noise_of_step(logits, self.params, drawn=self.drawn)
         if self.params.seed is None:
             return None
         method = self.params.draw_method or self.params.rules.draw
-        return _luck(
+        return _noise(
             self.params.seed, method, self.history.step, len(logits), logits.dtype
         )
 
     @cached_property
     def chosen(self) -> int | None:
-        """The token that was drawn, or that the luck chooses; None without luck."""
+        """The token that was drawn, or that the seed draws; None without a seed."""
         if self.drawn is not None:
             return self.drawn.token_id
         logits = self.ledger.final.logits
         if self.params.is_greedy:
             return int(logits.argmax())
+        if self.noise is None:
+            return None
         with one_thread():
-            return self.luck and self.luck.choose(logits)
+            return self.noise.choose(logits)
 
 
 def next_token_view(
-    ledger: Ledger, tokens: Tokens, params: SamplingParams, title: str, **place: Any
+    ledger: Ledger,
+    tokens: Callable[[int], str],
+    params: SamplingParams,
+    title: str,
+    **place: Any,
 ) -> StepView:
     """Return a view of a token to come, whose title says what the seed draws."""
     view = StepView(ledger, tokens, params, **place)
@@ -92,14 +98,19 @@ def step_view(
     """Return a view of a step of a text.
 
     Args:
-        model: what wrote the text.
+        model: the model that wrote the text.
         generation: the text.
         step: one of its steps.
-        params: other settings, to see what they make of it; None shows it as it was.
+        params: other settings, to see what they would choose; None shows the step as
+            it was.
     """
     before = generation.prompt_ids + generation.token_ids[: step.index]
     history = History(before, len(generation.prompt_ids))
-    place = {"history": history, "steps": generation.all_steps, "selected": step.index}
+    place: dict[str, Any] = {
+        "history": history,
+        "steps": generation.all_steps,
+        "selected": step.index,
+    }
     tokens, title = model.token_text, f"step {step.index + 1}"
     if params is None:
         verb = "given" if step.is_given else "drew"
@@ -118,10 +129,10 @@ def step_view(
 
 
 @lru_cache(maxsize=4)
-def _luck(
+def _noise(
     seed: int, method: str, step: int, size: int, dtype: torch.dtype
 ) -> StepNoise:
-    """Return the luck of a step: a slider that moves asks for it again and again."""
+    """Return a step's random numbers; a moving slider needs the same ones again."""
     params = SamplingParams(seed=seed, draw_method=method)
     with one_thread():
         return noise_of_step(torch.empty(size, dtype=dtype), params, step=step)

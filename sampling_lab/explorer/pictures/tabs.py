@@ -1,58 +1,180 @@
-"""The pictures of the explorer's tabs, each with its caption and its table."""
+"""The explorer's tabs: the picture, caption and table of each."""
 
 from __future__ import annotations
 
 import math
-from functools import partial
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from itertools import pairwise
 
-from ...counterfactuals import StepNoise, race_rows, wheel_slices
 from ...errors import ParameterError
-from ...plots import caption, stages_table, steps_table
-from ...plots.drawing.labels import token_label
-from ...plots.drawing.text_labels import fitted
-from ...plots.race import RaceArtists
+from ...plots import caption, distribution_table, stages_table, steps_table
+from ...plots.distribution import DistributionArtists
 from ...plots.stages import StageArtists
-from ...plots.stages_rows import StageColumn, removed_by
+from ...plots.stages_rows import StageColumn, removed_by, stages_rows
 from ...plots.steps import StepArtists, tokens_height
 from ...plots.steps_rows import StepRow
-from ...plots.temperature_map import MapArtists
-from ...plots.wheel import WheelArtists
+from ...sampling.ledger import Ledger
 from ...sampling.one_thread import one_thread
-from . import captions
-from .canvas import DistributionCanvas
-from .maps import COLDEST, HOTTEST, Maps
-from .sheets import Place, Sentences, Sheet, Surface
+from .fast_figure import FastFigure, FastFigures, Place
+from .noise_tabs import DrawTab, TemperatureMapTab
 from .step_view import StepView
+from .tab import LABEL_ROOM, Picture, Sentence, Tab, bar_label, counted
 
-TABS = ("Distribution", "Stages", "Draw", "Temperature map", "Steps")
-"""The tabs, in their order."""
-
-_SCALE = 1.5
-_LABEL = 112.0
-"""Room for token texts left of bars."""
-
-_STAGE_TOKENS, _STAGES_IN_A_LINE = 12, 5
-_RACERS, _SLICES = 8, 12
-
-_NO_STAGE = "No stage acts: what is drawn from is what the model says."
-_GREEDY = "Temperature is 0: the highest logit is taken, and no luck decides."
-_NO_SEED = "Each run brings a fresh seed. Set a seed to see what its luck chooses."
+_NO_STAGE = "No stage acts: the draw uses the model's own probabilities."
 _NO_STEPS = "There is no text yet: Generate first."
 
 
-class Picture(NamedTuple):
-    """One tab's picture, the line under it and the rows behind it."""
+class DistributionTab(Tab):
+    """The most likely tokens as bars, before and after the chain."""
 
-    png: bytes
-    caption: str
-    table: list[dict[str, Any]]
+    name = "Distribution"
+
+    def draw(self, view: StepView) -> Picture:
+        """Return the picture of at most 20 tokens and the rest."""
+        bars = distribution_table(view.ledger, tokens=view.tokens, chosen=view.chosen)
+        count, height = len(bars), 22.5 * len(bars)
+        figure = self._figures.find(
+            self.name,
+            height + 66,
+            [Place(150, 34, self._width - 288, height)],
+            lambda axes: DistributionArtists(axes[0], count),
+        )
+        figure.artists.show(bars)
+        table = [dict(vars(bar)) for bar in bars]
+        return Picture(figure.png(), caption(view.ledger), table)
+
+
+class StagesTab(Tab):
+    """The most likely tokens after each stage of the chain."""
+
+    name = "Stages"
+
+    def draw(self, view: StepView) -> Picture:
+        """Return the picture of 12 tokens, with what removed each of them."""
+        ids = view.ledger.top(12)
+        columns = stages_table(view.ledger, top=ids)
+        verdicts = removed_by(view.ledger, ids)
+        labels = [bar_label(view, token_id) for token_id in ids]
+        marked = ids.index(view.chosen) if view.chosen in ids else None
+        if view.ledger.stages:
+            figure = self._figures.find(
+                self.name,
+                *self._places(len(columns), len(ids)),
+                lambda axes: StageArtists(axes, len(ids)),
+            )
+            figure.artists.show(columns, labels, verdicts, marked)
+            png = figure.png()
+        else:
+            png = self._raw_alone(columns, labels, marked)
+        table = stages_rows(columns, ids, verdicts, view.tokens)
+        return Picture(png, self._caption(view.ledger), table)
+
+    def _raw_alone(
+        self, columns: list[StageColumn], labels: list[str], marked: int | None
+    ) -> bytes:
+        """Draw the raw probabilities, and a sentence saying that no stage acts."""
+        height, (place,) = self._places(1, len(labels))
+        left = place._replace(width=place.width / 2)
+        right = left._replace(left=left.left + left.width)
+        figure = self._figures.find(
+            "no stage",
+            height,
+            [left, right],
+            lambda axes: (StageArtists(axes[:1], len(labels)), Sentence(axes[1:])),
+        )
+        panel, sentence = figure.artists
+        panel.show(columns, labels, marked=marked)
+        sentence.show(_NO_STAGE, right.width - 20)
+        return figure.png()
+
+    def _places(self, panels: int, rows: int) -> tuple[float, list[Place]]:
+        """Return the height of the figure, and panels in as many lines as needed."""
+        lines = math.ceil(panels / 5)
+        in_a_line = math.ceil(panels / lines)
+        wide, high = (self._width - LABEL_ROOM - 86) / in_a_line, 20 * rows
+        block = high + (76 if in_a_line > 2 else 46)
+        places = [
+            Place(
+                LABEL_ROOM + wide * (at % in_a_line),
+                block * (lines - 1 - at // in_a_line) + 8,
+                wide - 8,
+                high,
+            )
+            for at in range(panels)
+        ]
+        return block * lines, places
+
+    @staticmethod
+    def _caption(ledger: Ledger) -> str:
+        """Return how many tokens each stage removed, and how many are kept."""
+        if not ledger.stages:
+            return f"{ledger.kept_count:,} tokens, all kept · {ledger.entropy:.2f} bits"
+        counts = [ledger.raw.kept_count, *(r.after.kept_count for r in ledger.stages)]
+        removed = [
+            f"{record.stage.name} removes {before - after:,}"
+            for record, (before, after) in zip(
+                ledger.stages, pairwise(counts), strict=True
+            )
+            if before > after
+        ]
+        kept = f"{ledger.kept_count:,} kept, {ledger.kept_mass * 100:.1f} % of raw mass"
+        return " · ".join([f"{counts[0]:,} tokens", *removed, kept])
+
+
+class StepsTab(Tab):
+    """Surprisal, entropy and kept count of every step of a text."""
+
+    name = "Steps"
+
+    def title(self, view: StepView) -> str:
+        """Return the title; the current settings do not change a written text."""
+        return "the text, as it was written" if view.drawn is None else view.title
+
+    def draw(self, view: StepView) -> Picture:
+        """Return the picture of all steps, one of them marked."""
+        if not view.steps:
+            return self.sentence(_NO_STEPS)
+        rows = steps_table(view.steps)
+        figure = self._figure(rows)
+        figure.artists.show(rows, view.selected)
+        table = [row.to_dict() for row in rows]
+        return Picture(figure.png(), self._caption(rows), table)
+
+    def _figure(self, rows: Sequence[StepRow]) -> FastFigure[StepArtists]:
+        height, left, gap = 400.0, 52.0, 30.0
+        wide = self._width - left - 22
+        below = 26 + 24 * math.ceil(tokens_height(rows, wide) / 24)  # few layouts
+        high = (height - below) / 3 - gap
+        lows = [below + (high + gap) * at for at in (2, 1, 0)]
+        places = [Place(left, low, wide, high) for low in lows]
+        return self._figures.find(self.name, height, places, StepArtists)
+
+    @staticmethod
+    def _caption(rows: Sequence[StepRow]) -> str:
+        """Return the mean surprisal, the perplexity, and what is left out of them."""
+        finite = [row.surprisal for row in rows if row.surprisal < math.inf]
+        parts = [counted(len(rows), "step")]
+        if finite:
+            mean = sum(finite) / len(finite)
+            parts.append(f"mean surprisal {mean:.2f} bits")
+            parts.append(f"perplexity {2.0 ** min(mean, 1000.0):.3g}")
+        entropy = sum(row.entropy for row in rows) / len(rows)
+        parts.append(f"mean entropy {entropy:.2f} bits")
+        if given := sum(row.is_given for row in rows):
+            parts.append(f"{given:,} chosen by a person")
+        if endless := len(rows) - len(finite):
+            parts.append(f"{endless:,} of probability 0 left out of the means")
+        return " · ".join(parts)
+
+
+_TABS = (DistributionTab, StagesTab, DrawTab, TemperatureMapTab, StepsTab)
+
+TABS = tuple(tab.name for tab in _TABS)
+"""The tabs' names, in their order."""
 
 
 class Pictures:
-    """Draw any tab of a view.
-
-    Figures are kept between calls; what was drawn before never shows.
+    """The tabs of one panel, whose figures are kept between redraws.
 
     Args:
         width: in CSS pixels.
@@ -62,178 +184,34 @@ class Pictures:
         >>> from sampling_lab import SamplingParams
         >>> params = SamplingParams(top_k=2, seed=1)
         >>> ledger = params.chain().ledger(torch.tensor([2.0, 1.0, 0.2]))
-        >>> picture = Pictures().draw("Stages", View(ledger, None, params))
+        >>> picture = Pictures().draw("Stages", StepView(ledger, None, params))
         >>> picture.caption
         '3 tokens · top-k removes 1 · 2 kept, 89.2 % of raw mass'
     """
 
     def __init__(self, width: int = 640) -> None:
         self.width = width
-        self._surface = Surface(width, _SCALE)
-        self._bars = DistributionCanvas(width, surface=self._surface)
-        names = ("stages", "raw", "race", "wheel", "map", "steps", "sentence")
-        self._sheets = {name: Sheet(self._surface) for name in names}
-        self._maps = Maps()
+        figures = FastFigures(width)
+        self._tabs = {tab.name: tab(figures) for tab in _TABS}
 
     def draw(self, tab: str, view: StepView) -> Picture:
-        """Return a tab's picture.
+        """Return the picture of a tab; it depends on nothing that was drawn before.
 
         Args:
             tab: one of `TABS`.
-            view: what there is to see.
+            view: the step to show.
 
         Raises:
             ParameterError: there is no such tab.
         """
-        tabs = (
-            self._distribution,
-            self._stages,
-            self._draw,
-            self._temperature_map,
-            self._steps,
-        )
-        if tab not in TABS:
-            raise ParameterError(f"tab must be one of {', '.join(TABS)}, got {tab!r}")
         with one_thread():
-            return tabs[TABS.index(tab)](view)
+            return self._tab(tab).draw(view)
 
-    def _distribution(self, view: StepView) -> Picture:
-        bars = self._bars.table(view)
-        rows = [dict(vars(bar)) for bar in bars]
-        return Picture(self._bars.draw_table(bars), caption(view.ledger), rows)
+    def title(self, tab: str, view: StepView) -> str:
+        """Return the line over the picture of a tab."""
+        return self._tab(tab).title(view)
 
-    def _stages(self, view: StepView) -> Picture:
-        ids = view.ledger.top(_STAGE_TOKENS)
-        labels = [_label(view, token_id) for token_id in ids]
-        marked = ids.index(view.chosen) if view.chosen in ids else None
-        columns = stages_table(view.ledger, top=ids)
-        verdicts = removed_by(view.ledger, ids)
-        if view.ledger.stages:
-            sheet, rows = self._sheets["stages"], len(ids)
-            artists = sheet.artists(
-                *_stage_places(self.width, len(columns), rows),
-                lambda axes: StageArtists(axes, rows),
-            )
-            artists.show(columns, labels, verdicts, marked)
-        else:
-            sheet = self._raw_alone(columns, labels, marked)
-        told = captions.stages_caption(view.ledger)
-        table = captions.stages_rows(view.tokens, ids, columns, verdicts)
-        return Picture(sheet.png(), told, table)
-
-    def _raw_alone(
-        self, columns: list[StageColumn], labels: list[str], marked: int | None
-    ) -> Sheet:
-        """Draw the raw panel, and beside it the sentence that nothing else acts."""
-        sheet, rows = self._sheets["raw"], len(labels)
-        height, (place,) = _stage_places(self.width, 1, rows)
-        half = place._replace(width=place.width / 2)
-        beside = half._replace(left=half.left + half.width)
-        panel, sentence = sheet.artists(
-            height,
-            [half, beside],
-            lambda axes: (StageArtists(axes[:1], rows), Sentences(axes[1:])),
-        )
-        panel.show(columns, labels, marked=marked)
-        sentence.show(_NO_STAGE, beside.width - 20)
-        return sheet
-
-    def _draw(self, view: StepView) -> Picture:
-        if view.params.is_greedy:
-            return self._sentence(_GREEDY)
-        if view.luck is None:
-            return self._sentence(_NO_SEED)
-        if view.luck.exponentials is None:
-            return self._wheel(view, view.luck)
-        return self._race(view, view.luck)
-
-    def _race(self, view: StepView, luck: StepNoise) -> Picture:
-        logits = view.ledger.final.logits
-        rows = race_rows(logits, luck, _RACERS)
-        sheet, room = self._sheets["race"], min(_RACERS, len(logits))
-        place = Place(_LABEL + 20, 50, self.width - _LABEL - 216, 28 * room)
-        artists = sheet.artists(
-            28 * room + 84, [place], lambda axes: RaceArtists(axes[0], room)
-        )
-        artists.show(rows, [_label(view, row.token_id) for row in rows])
-        told = captions.race_caption(view, rows)
-        return Picture(sheet.png(), told, captions.race_table(view.tokens, rows))
-
-    def _wheel(self, view: StepView, luck: StepNoise) -> Picture:
-        logits = view.ledger.final.logits
-        drawn = luck.draw(logits)
-        slices = wheel_slices(logits, _SLICES)
-        sheet = self._sheets["wheel"]
-        place = Place(20, 32, self.width - 40, 130)
-        artists = sheet.artists(170, [place], lambda axes: WheelArtists(axes[0]))
-        artists.show(slices, drawn, view.tokens)
-        told = captions.wheel_caption(view, drawn)
-        table = captions.wheel_table(view.tokens, slices, drawn)
-        return Picture(sheet.png(), told, table)
-
-    def _temperature_map(self, view: StepView) -> Picture:
-        if view.luck is None:
-            return self._sentence(_NO_SEED)
-        try:
-            found = self._maps.find(view, view.luck)
-        except ParameterError as error:
-            return self._sentence(str(error))
-        sheet = self._sheets["map"]
-        place = Place(20, 50, self.width - 40, 120)
-        artists = sheet.artists(
-            178, [place], lambda axes: MapArtists(axes[0], COLDEST, HOTTEST)
-        )
-        artists.show(found, view.tokens)
-        artists.mark(view.params.temperature)
-        told = captions.map_caption(found, view.params.temperature)
-        rows = found.table(partial(captions.token_text, view.tokens))
-        return Picture(sheet.png(), told, rows)
-
-    def _steps(self, view: StepView) -> Picture:
-        if not view.steps:
-            return self._sentence(_NO_STEPS)
-        rows = steps_table(view.steps)
-        sheet = self._sheets["steps"]
-        artists = sheet.artists(*_step_places(self.width, rows), StepArtists)
-        artists.show(rows, view.selected)
-        told = captions.steps_caption(rows)
-        return Picture(sheet.png(), told, captions.steps_rows(rows))
-
-    def _sentence(self, text: str) -> Picture:
-        sheet = self._sheets["sentence"]
-        place = Place(0, 0, self.width, 160)
-        sheet.artists(160, [place], Sentences).show(text, self.width - 160)
-        return Picture(sheet.png(), text, [])
-
-
-def _label(view: StepView, token_id: int) -> str:
-    """Return a token's text as it fits left of its bar, with room for a mark."""
-    return fitted(token_label(view.tokens, token_id), _LABEL - 26)
-
-
-def _stage_places(width: int, panels: int, rows: int) -> tuple[float, list[Place]]:
-    """Return the height of a sheet of panels, in as many lines as they need."""
-    lines = math.ceil(panels / _STAGES_IN_A_LINE)
-    in_a_line = math.ceil(panels / lines)
-    wide, high = (width - _LABEL - 86) / in_a_line, 20 * rows
-    block = high + (76 if in_a_line > 2 else 46)
-    places = [
-        Place(
-            _LABEL + wide * (at % in_a_line),
-            block * (lines - 1 - at // in_a_line) + 8,
-            wide - 8,
-            high,
-        )
-        for at in range(panels)
-    ]
-    return block * lines, places
-
-
-def _step_places(width: int, rows: list[StepRow]) -> tuple[float, list[Place]]:
-    """Return the height of the sheet of steps, the same with or without tokens."""
-    height, left, gap = 400.0, 52.0, 30.0
-    wide = width - left - 22
-    below = 26 + 24 * math.ceil(tokens_height(rows, wide) / 24)  # few shapes
-    high = (height - below) / 3 - gap
-    places = [Place(left, below + (high + gap) * at, wide, high) for at in (2, 1, 0)]
-    return height, places
+    def _tab(self, name: str) -> Tab:
+        if name not in self._tabs:
+            raise ParameterError(f"tab must be one of {', '.join(TABS)}, got {name!r}")
+        return self._tabs[name]

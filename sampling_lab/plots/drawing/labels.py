@@ -17,6 +17,17 @@ Tokens = Callable[[int], str] | Sequence[str] | None
 """Token texts: a function of the id, a list by id, or None to show the ids."""
 
 
+def token_text(tokens: Tokens, token_id: int) -> str:
+    """Return a token's whole text, visible.
+
+    >>> token_text([" warm"], 0), token_text(None, 7)
+    ('␣warm', '⟨7⟩')
+    """
+    if tokens is None:
+        return f"⟨{token_id}⟩"
+    return visible(tokens(token_id) if callable(tokens) else tokens[token_id])
+
+
 def token_label(tokens: Tokens, token_id: int, *, width: int = 18) -> str:
     """Return a token's text, visible, drawable and at most `width` characters long.
 

@@ -1,4 +1,4 @@
-"""Many bars, lines or marks as one artist each, which can be given other numbers."""
+"""Many bars or markers as one artist, which can be shown at other places."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 
 Box = tuple[float, float, float, float]
-"""Left, right, low and high, as x and y of the axes' data."""
+"""Left, right, low and high, in the data coordinates of the axes."""
 
 
 class Rectangles:
-    """Rectangles of one look, each with its own colour or none.
+    """Rectangles with one style, each with its colour or with none.
 
     Args:
         ax: the axes to draw on.
@@ -29,16 +29,16 @@ class Rectangles:
         ax.add_collection(self._shapes, autolim=False)
 
     def show(self, boxes: Iterable[Box]) -> None:
-        """Draw these instead of what there was."""
-        self._shapes.set_verts(corners(boxes))
+        """Draw these instead of the ones before."""
+        self._shapes.set_verts(list(corners(boxes)))
 
     def color(self, colors: Sequence[str]) -> None:
-        """Fill each box with a colour of its own."""
+        """Fill each rectangle with its colour."""
         self._shapes.set_facecolor(colors)
 
 
 class HatchedRectangles:
-    """Rectangles of one look as one path: thousands of them, or hatched ones.
+    """Rectangles with one style as one path: for thousands of them, or for a hatch.
 
     Args:
         ax: the axes to draw on.
@@ -51,25 +51,40 @@ class HatchedRectangles:
         ax.add_artist(self._shape)
 
     def show(self, boxes: Iterable[Box]) -> None:
-        """Draw these instead of what there was."""
+        """Draw these instead of the ones before."""
         self._shape.set_path(one_path(corners(boxes)))
 
     def hatch(self, hatch: str) -> None:
-        """Hatch them like this."""
+        """Set the hatch of all rectangles."""
         self._shape.set_hatch(hatch)
 
 
 class Markers:
-    """One mark at each of many places."""
+    """One marker at each of many places.
 
-    def __init__(self, ax: Axes, marker: str, size: float, **options: Any) -> None:
-        style = {"linestyle": "none", "marker": marker, "markersize": size}
-        self._line = ax.add_line(Line2D([], [], **{**style, **options}))
+    Args:
+        ax: the axes to draw on.
+        marker: its name, or its corners around (0, 0).
+        size: its largest extent in points.
+        options: for the `Line2D`.
+    """
+
+    def __init__(
+        self,
+        ax: Axes,
+        marker: str | Sequence[tuple[float, float]],
+        size: float,
+        **options: Any,
+    ) -> None:
+        style: dict[str, Any] = {"marker": marker, "markersize": size}
+        self._line = ax.add_line(
+            Line2D([], [], linestyle="none", **{**style, **options})
+        )
 
     def show(self, x: Sequence[float], y: Sequence[float]) -> None:
-        """Draw these instead of what there was."""
+        """Draw these instead of the ones before."""
         self._line.set_data(x, y)
-        self._line.set_visible(len(x) > 0)  # a layout makes room even for none
+        self._line.set_visible(len(x) > 0)  # a layout makes room even for an empty line
 
 
 def corners(boxes: Iterable[Box]) -> np.ndarray:

@@ -6,6 +6,8 @@ two of them could meet in greyscale, a hatch, an outline or a word tells them ap
 
 from __future__ import annotations
 
+from typing import Literal
+
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -21,6 +23,9 @@ PAPER = "#ffffff"
 
 FINAL = "#0072b2"
 """The final probability."""
+
+LIGHT = "#bcd9ea"
+"""A light `FINAL`, for every other slice and for what is only expected."""
 
 CHOSEN = "#e69f00"
 """The chosen token; lighter than `FINAL` in greyscale."""
@@ -62,7 +67,7 @@ def new_axes(width: float, height: float) -> Axes:
     return figure.add_subplot()
 
 
-def quiet_frame(ax: Axes, *, grid: str = "x") -> None:
+def quiet_frame(ax: Axes, *, grid: Literal["x", "y", "both"] = "x") -> None:
     """Leave of the frame only what carries information."""
     ax.set_facecolor(PAPER)
     ax.spines[["top", "right"]].set_visible(False)

@@ -1,8 +1,8 @@
-"""Texts in and beside a plot, drawn as outlines.
+"""Texts in and next to a plot, drawn as outlines.
 
-Matplotlib lays each changed text out afresh, at a millisecond each. `TextLabels` keep
-the outline of every text (for plain text, of every letter) and draw all of them at
-once, which is what lets a picture follow a slider.
+Matplotlib needs a millisecond for the layout of each changed text. `TextLabels` keep
+the outline of every text (for ASCII text, of every letter) and draw all of them at
+once, so that a picture can follow a slider.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from .labels import FONT, shorten
 from .style import FONT_SIZE, INK
 
 _UNITS = 100.0
-"""Outlines are kept at this size in points."""
+"""The size in points at which outlines are kept."""
 
 _HALF_CAPITAL = 0.36
-"""Half the height of a capital letter, as a part of the font size."""
+"""Half the height of a capital letter, as a fraction of the font size."""
 
 _ALIGNED = {"left": 0.0, "center": 0.5, "right": 1.0}
 
@@ -40,12 +40,12 @@ class TextLabel(NamedTuple):
     Attributes:
         x: in the units of the transform of its `TextLabels`.
         y: likewise.
-        text: drawn as it is; no mathematics in it is obeyed.
+        text: drawn literally; dollar signs begin no formula.
         align: which end of the text is at x: "left", "right", or its "center".
         color: of the letters.
         bold: whether the letters are bold.
         move: points to the right and upwards of (x, y).
-        turned: whether it reads upwards, its end at the place.
+        turned: whether it reads upwards; `align` is then along the y axis.
     """
 
     x: float
@@ -59,36 +59,33 @@ class TextLabel(NamedTuple):
 
 
 class TextLabels(Artist):
-    """Texts at places, those of one colour drawn together.
+    """Texts in or next to axes, those of one colour drawn together.
 
     Args:
-        ax: the axes to stand in or beside; the notes add themselves to it.
-        transform: of the places; None is the axes' data.
-        animated: leave drawing to the caller.
+        ax: the axes; the labels add themselves to it.
+        transform: of the labels' x and y; None is that of the axes' data.
 
     Attributes:
-        notes: what is written.
+        labels: the texts that are shown.
     """
 
-    def __init__(
-        self, ax: Axes, transform: Transform | None = None, *, animated: bool = False
-    ) -> None:
+    def __init__(self, ax: Axes, transform: Transform | None = None) -> None:
         super().__init__()
-        self.notes: list[TextLabel] = []
-        self.set_animated(animated)
+        self.labels: list[TextLabel] = []
         self.set_clip_on(False)
         self.set_zorder(6)
         self.set_transform(transform or ax.transData)
+        self._inches = ax.figure.dpi_scale_trans
         ax.add_artist(self)
 
     @property
     def texts(self) -> list[str]:
-        """What is written, in order."""
-        return [note.text for note in self.notes]
+        """The texts that are shown, in order."""
+        return [label.text for label in self.labels]
 
-    def write(self, notes: Iterable[TextLabel]) -> None:
-        """Write these instead of what there was."""
-        self.notes = list(notes)
+    def write(self, labels: Iterable[TextLabel]) -> None:
+        """Show these texts instead of the ones before."""
+        self.labels = list(labels)
         self.stale = True
 
     def draw(self, renderer: RendererBase) -> None:
@@ -97,45 +94,45 @@ class TextLabels(Artist):
             return
         context = renderer.new_gc()
         context.set_linewidth(0)
-        for color, path in self._paths(renderer.points_to_pixels(1.0)).items():
+        for color, path in self._paths().items():
             renderer.draw_path(context, path, Affine2D(), to_rgba(color))
         context.restore()
         self.stale = False
 
     def get_window_extent(self, renderer: RendererBase | None = None) -> Bbox:
-        """Return the box around all texts, in pixels, for layouts that make room."""
-        paths = self._paths(self.figure.dpi / 72).values()
+        """Return the box around all texts in pixels, for layouts that make room."""
+        paths = self._paths().values()
         return (
             Bbox.union([path.get_extents() for path in paths]) if paths else Bbox.null()
         )
 
-    def _paths(self, point: float) -> dict[str, Path]:
-        """Return the outlines of each colour's texts; a point is so many pixels."""
-        notes = [note for note in self.notes if note.text]
-        if not notes:
+    def _paths(self) -> dict[str, Path]:
+        """Return the outlines of the texts by colour, in pixels."""
+        labels = [label for label in self.labels if label.text]
+        if not labels:
             return {}
-        places = self.get_transform().transform([note[:2] for note in notes])
+        places = self.get_transform().transform([label[:2] for label in labels])
+        point = float(self._inches.transform((1 / 72, 0.0))[0])  # in pixels
         parts: dict[str, list[_Placed]] = {}
         size = FONT_SIZE * point / _UNITS
-        for note, (x, y) in zip(notes, places.tolist(), strict=True):
-            right, up = note.move
+        for label, (x, y) in zip(labels, places.tolist(), strict=True):
+            right, up = label.move
             place = (x + right * point, y + up * point)
-            parts.setdefault(note.color, []).extend(_line(note, place, size))
+            parts.setdefault(label.color, []).extend(_line(label, place, size))
         return {color: _joined(placed, size) for color, placed in parts.items()}
 
 
 class TextColumn(TextLabels):
-    """Texts under one another, each centred on its row by the height of its capitals.
+    """A column of texts, each centred on its row by the height of its capitals.
 
     Args:
-        ax: the axes to stand beside; the column adds itself to it.
+        ax: the axes; the column adds itself to it.
         edge: the side of the axes to measure from, 0.0 (left) or 1.0 (right).
         points: how far right of that edge the texts end, or begin, in points.
-        rows: where the texts stand, as y of the axes' data.
-        texts: the texts to begin with.
+        rows: the y of each text, in the axes' data coordinates.
+        texts: the first texts.
         align: "right" or "left".
-        color: of all texts that get no other.
-        animated: leave drawing to the caller.
+        color: of all texts for which none is given.
     """
 
     def __init__(
@@ -148,28 +145,27 @@ class TextColumn(TextLabels):
         *,
         align: str = "right",
         color: str = INK,
-        animated: bool = False,
     ) -> None:
-        super().__init__(ax, ax.get_yaxis_transform(), animated=animated)
+        super().__init__(ax, ax.get_yaxis_transform())
         self.rows, self._color = list(rows), color
-        self._place = TextLabel(edge, 0.0, "", align, move=(points, 0.0))
+        self._label = TextLabel(edge, 0.0, "", align, move=(points, 0.0))
         self.set_texts(texts)
 
     @property
     def colors(self) -> list[str]:
         """The colour of each row."""
-        return [note.color for note in self.notes]
+        return [label.color for label in self.labels]
 
     def set_texts(
         self, texts: Sequence[str], colors: Sequence[str] | None = None
     ) -> None:
-        """Set the texts from the first row on; rows without one are left empty."""
+        """Set the texts from the first row on; rows without a text stay empty."""
         missing = len(self.rows) - len(texts)
         texts = [*texts, *[""] * missing]
         colors = [*(colors or []), *[self._color] * len(self.rows)]
         rows = zip(self.rows, texts, colors, strict=False)
         self.write(
-            self._place._replace(y=row, text=text, color=color)
+            self._label._replace(y=row, text=text, color=color)
             for row, text, color in rows
         )
 
@@ -214,7 +210,7 @@ class _Outline:
 
 
 class _Placed(NamedTuple):
-    """An outline, the pixel where it begins, and whether it reads upwards."""
+    """An outline, the pixel at which it begins, and whether it reads upwards."""
 
     outline: _Outline
     place: tuple[float, float]
@@ -222,22 +218,22 @@ class _Placed(NamedTuple):
 
 
 def _line(
-    note: TextLabel, place: tuple[float, float], size: float
+    label: TextLabel, place: tuple[float, float], size: float
 ) -> Iterable[_Placed]:
-    """Place the letters of a note one after the other."""
-    letters = _letters(note.text, note.bold)
-    along = -_ALIGNED[note.align] * sum(letter.width for letter in letters)
+    """Place the letters of a label one after the other."""
+    letters = _letters(label.text, label.bold)
+    along = -_ALIGNED[label.align] * sum(letter.width for letter in letters)
     x, y = place
     for letter in letters:
         shift = along * size
-        place = (x, y + shift) if note.turned else (x + shift, y)
-        yield _Placed(letter, place, note.turned)
+        place = (x, y + shift) if label.turned else (x + shift, y)
+        yield _Placed(letter, place, label.turned)
         along += letter.width
 
 
 def _letters(text: str, bold: bool) -> list[_Outline]:
     """Return the outlines that make up a text, one after the other."""
-    # In some scripts letters join or turn, so only plain ones stand alone.
+    # In some scripts letters join, so only ASCII is laid out letter by letter.
     parts = text if text.isascii() else [text]
     return [_laid_out(part, bold) for part in parts if part]
 
