@@ -21,9 +21,10 @@ DAMAGE = {
     "an LFS pointer": (lambda data: LFS, r"Git LFS pointer of 66 bytes.*git lfs pull"),
     "a note": (lambda data: b"notes on a model\n", "."),
     "other bytes": (lambda data: b"\xff\xfe\x00" * 40, "."),
-    "its beginning": (lambda data: data[: len(data) // 1000], "."),
-    "half of it": (lambda data: data[: len(data) // 2], None),  # Format.cut_short
-    "all but the end": (lambda data: data[:-20], "."),
+    # `Format.cut_short` says how these are refused.
+    "its beginning": (lambda data: data[: len(data) // 10], None),
+    "half of it": (lambda data: data[: len(data) // 2], None),
+    "all but the end": (lambda data: data[:-20], None),
     "no beginning": (lambda data: data[20:], "."),
 }
 

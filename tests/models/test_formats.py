@@ -16,6 +16,7 @@ from transformers.utils import logging
 
 from sampling_lab import Generation, SamplingParams, generate, load, replay, stream
 from sampling_lab.cli.main import main
+from sampling_lab.errors import ParameterError
 from sampling_lab.models.formats import FORMATS as KNOWN
 from sampling_lab.models.formats import detect
 from tests.formats import (
@@ -210,6 +211,15 @@ def test_an_interrupt_inside_a_forward_pass_leaves_no_trace(model, close, share)
         model.logits(IDS[:9])
     close(model.logits(IDS[:9]), whole(model, IDS[:9]))
     close(model.logits(IDS[:7]), whole(model, IDS[:7]))
+
+
+@pytest.mark.parametrize(
+    "options", [{"device": "abacus"}, {"device": "meta"}, {"dtype": "int8"}]
+)
+def test_unknown_places_are_refused(name, options):
+    (option,) = options
+    with pytest.raises(ParameterError, match=f"{option} must"):
+        load(FORMATS[name].existing(), **options)
 
 
 # State

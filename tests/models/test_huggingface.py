@@ -13,7 +13,7 @@ from transformers import (
 from transformers.cache_utils import DynamicLayer
 
 from sampling_lab import SamplingParams, generate, load, stream
-from sampling_lab.errors import CheckpointError, ParameterError, PromptError
+from sampling_lab.errors import CheckpointError, PromptError
 from sampling_lab.models.huggingface.kv_cache import GrowingLayer
 from sampling_lab.models.huggingface.model import HuggingFaceModel
 from tests import tiny
@@ -171,9 +171,6 @@ def test_dtype_and_device_are_chosen(tmp_path):
     directory = tiny.save(tmp_path)
     assert load(directory, dtype="bfloat16").card.dtype == "bfloat16"
     assert load(directory, device="cpu").card.device == "cpu"
-    for bad in ({"dtype": "int8"}, {"dtype": "float"}, {"device": "toaster"}):
-        with pytest.raises(ParameterError):
-            load(directory, **bad)
 
 
 def test_half_precision_logits_give_finite_steps(tmp_path):
