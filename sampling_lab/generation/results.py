@@ -181,7 +181,7 @@ class Generation:
 
     @property
     def options(self) -> dict[str, Any]:
-        """What `stream` was asked for besides the prompt and the parameters."""
+        """The options of `stream`, without the prompt and the parameters."""
         names = ("max_new_tokens", "stop", "stop_token_ids")
         return {name: getattr(self, name) for name in names}
 
