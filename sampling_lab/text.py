@@ -69,10 +69,10 @@ def visible_bytes(data: bytes) -> str:
 class IncrementalDecoder:
     """Decode a growing list of ids so that the pieces join to `decode(all)`.
 
-    Text that a later token could still change is held back: part of a character, or
-    with a `stray_byte` also whole characters of byte-fallback tokens, all of which
-    become U+FFFD when bytes after them complete no character. `flush` returns what is
-    held back at the end.
+    Text that a later token could still change is held back: the first bytes of a
+    character, and with a `stray_byte` also the text of byte-fallback tokens, which
+    all turn into U+FFFD if the bytes after them are not valid UTF-8. At the end
+    `flush` returns the rest.
 
     Only the ids since a recent token are decoded each time, so the cost of a token
     does not depend on how many came before. If a tokenizer rewrites text that was

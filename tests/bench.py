@@ -103,7 +103,7 @@ def bench_generation(model: Model) -> None:
 
 
 def bench_long_texts() -> None:
-    """Time long texts of a model that costs nothing: time should double with them."""
+    """Time long texts of an instant model: twice the tokens, twice the time."""
     model = letters()
     counts = (1000, 2000, 4000, 8000)
 

@@ -103,6 +103,7 @@ def noise_of_step(
         drawn: what a generation drew at that step; then `step` is not needed.
 
     Example:
+        >>> import torch
         >>> params = SamplingParams(seed=7, dialect="xslm")
         >>> noise = noise_of_step(torch.zeros(3), params)
         >>> noise.method, round(noise.uniform, 3)
@@ -130,6 +131,7 @@ def wheel_slices(logits: Tensor, n: int = 20) -> tuple[Slice, ...]:
 
     It is the CDF in which `choices` and `keyed` look their uniform number up.
 
+    >>> import torch
     >>> [(s.token_id, round(s.high, 2)) for s in wheel_slices(torch.tensor([0.0, 1]))]
     [(1, 0.73), (0, 1.0)]
     """

@@ -13,8 +13,8 @@ from ..errors import ParameterError
 from ..models.base import Model
 from ..sampling.params import SamplingParams
 from . import saved_json
-from .loop import Run, fork, ledger_after
-from .results import Generation, Step, first_difference
+from .loop import Run, fork
+from .results import Generation, Step, first_difference, ledger_after
 
 _FORMAT, _VERSION = "sampling_lab branches", 1
 _FIELDS = {"id", "parent", "index", "token_id", "generation"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -17,7 +17,13 @@ from ..sampling.notes import notes
 from ..sampling.params import SamplingParams
 from ..sampling.validation import whole_number
 from ..text import StopMatcher
-from .results import Generation, Step, first_difference
+from .results import (
+    Generation,
+    Step,
+    first_difference,
+    ledger_after,
+    step_from_ledger,
+)
 
 
 class Run(Iterator[Step]):
@@ -173,36 +179,6 @@ class Run(Iterator[Step]):
             f"the prompt ({self._prompt_length} tokens) fills the context of "
             f"{context}: there is no room for a reply",
         )
-
-
-def step_from_ledger(
-    drawn: DrawResult, ledger: Ledger, again: Callable[[], Ledger], **fields: Any
-) -> Step:
-    """Return a step with its ledger's numbers; `again` returns that ledger later."""
-    token_id = drawn.token_id
-    return Step(
-        token_id=token_id,
-        raw_prob=ledger.raw_probs[token_id].item(),
-        final_prob=ledger.final_probs[token_id].item(),
-        rank=ledger.rank(token_id),
-        entropy=ledger.entropy,
-        kept_count=ledger.kept_count,
-        drawn=drawn,
-        _ledger=again,
-        **fields,
-    )
-
-
-def ledger_after(
-    model: Model, params: SamplingParams, ids: Sequence[int], prompt_length: int, n: int
-) -> Ledger:
-    """Return the ledger after the first `n` ids, `prompt_length` of them the prompt.
-
-    A step holds the list of its whole run, not a copy of the ids before it, so memory
-    grows with the text only. Logits that the model remembers cost no forward pass.
-    """
-    before = ids[:n]
-    return params.chain(before, prompt_length).ledger(model.logits(before))
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
 from ..errors import ParameterError
+from ..models.base import Model
 from ..sampling.draws import GIVEN, DrawResult
 from ..sampling.ledger import Ledger
 from ..sampling.params import SamplingParams
@@ -86,6 +87,36 @@ class Step:
         return cls(**{**data, "drawn": DrawResult(data["token_id"], **drawn)})
 
 
+def step_from_ledger(
+    drawn: DrawResult, ledger: Ledger, again: Callable[[], Ledger], **fields: Any
+) -> Step:
+    """Return a step with its ledger's numbers; `again` returns that ledger later."""
+    token_id = drawn.token_id
+    return Step(
+        token_id=token_id,
+        raw_prob=ledger.raw_probs[token_id].item(),
+        final_prob=ledger.final_probs[token_id].item(),
+        rank=ledger.rank(token_id),
+        entropy=ledger.entropy,
+        kept_count=ledger.kept_count,
+        drawn=drawn,
+        _ledger=again,
+        **fields,
+    )
+
+
+def ledger_after(
+    model: Model, params: SamplingParams, ids: Sequence[int], prompt_length: int, n: int
+) -> Ledger:
+    """Return the ledger after the first `n` ids, `prompt_length` of them the prompt.
+
+    A step holds the list of its whole run, not a copy of the ids before it, so memory
+    grows with the text only. Logits that the model remembers cost no forward pass.
+    """
+    before = ids[:n]
+    return params.chain(before, prompt_length).ledger(model.logits(before))
+
+
 @dataclass(frozen=True)
 class Generation:
     """What one run gave, with everything that is needed to run it again.
@@ -156,7 +187,7 @@ class Generation:
 
     @property
     def options(self) -> dict[str, Any]:
-        """What `stream` was asked for besides the prompt and the parameters."""
+        """The options of `stream`, without the prompt and the parameters."""
         names = ("max_new_tokens", "stop", "stop_token_ids")
         return {name: getattr(self, name) for name in names}
 

@@ -8,8 +8,7 @@ from functools import partial
 from ..models.base import Model, Prompt
 from ..sampling.draws import GIVEN, DrawResult
 from ..sampling.params import SamplingParams
-from .loop import ledger_after, step_from_ledger
-from .results import Step
+from .results import Step, ledger_after, step_from_ledger
 
 
 def score(

@@ -1,4 +1,4 @@
-"""What a model is: token ids in, next-token logits out, with the prefix reused."""
+"""The interface of a model: token ids in, next-token logits out, prefixes reused."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Prompt = str | Sequence[int] | Sequence[Message]
 
 
 class Tokenizer(Protocol):
-    """Text to token ids and back; ids are never invented, text is never obeyed."""
+    """Text to token ids and back; control tokens in text are plain characters."""
 
     @property
     def vocab_size(self) -> int:
@@ -38,7 +38,7 @@ class Tokenizer(Protocol):
         ...
 
     def encode(self, text: str) -> list[int]:
-        """Return the ids of plain text: special tokens in it are just characters."""
+        """Return the ids of plain text; special tokens in it are plain characters."""
         ...
 
     def decode(self, token_ids: Sequence[int]) -> str:
@@ -56,11 +56,11 @@ class Tokenizer(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ModelCard:
-    """What is known about a loaded checkpoint.
+    """The facts about a loaded checkpoint.
 
-    `defaults` are the author's own generation settings: shown and offered, never
-    applied unasked. `context_length` is in tokens, or None where the format has no
-    limit of its own. `dialect` names the sampling rules the format came with.
+    `defaults` are the author's own generation settings: shown and offered, but never
+    applied without being asked for. `context_length` is in tokens, or None where the
+    format has no limit. `dialect` names the sampling rules that came with the format.
     """
 
     name: str
@@ -102,22 +102,15 @@ class ModelCard:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the card as strict JSON data, with the digest."""
+        hidden = ("default_max_new_tokens", "digest")
+        plain = {k: v for k, v in vars(self).items() if k not in hidden}
         return {
-            "name": self.name,
-            "format": self.format,
-            "parameters": self.parameters,
-            "vocab_size": self.vocab_size,
-            "context_length": self.context_length,
-            "dtype": self.dtype,
-            "device": self.device,
-            "dialect": self.dialect,
+            **plain,
             "stop_token_ids": list(self.stop_token_ids),
-            "bos_token_id": self.bos_token_id,
-            "chat": self.chat,
             "defaults": dict(self.defaults),
             "files": [str(path) for path in self.files],
-            "sha256": self.digest,
             "details": dict(self.details),
+            "sha256": self.digest,
         }
 
 
@@ -166,7 +159,7 @@ class Model(ABC):
     `CachedModel` instead.
 
     Attributes:
-        card: what is known about the checkpoint.
+        card: the facts about the checkpoint.
         tokenizer: text to ids and back, or None where only ids can be used.
         forward_passes: how many times the network has run.
     """
@@ -369,28 +362,20 @@ class Model(ABC):
 class CachedModel(Model):
     """A model with a key/value cache over one path of token ids.
 
-    A new prefix keeps what it shares with the path: the cache is cut back to there
-    where the format can, otherwise started again. After an error or an interrupt it
-    is started again too, so a half-written cache is never used.
+    A new prefix keeps what it shares with the path: the cache is cut back to that
+    length if the format can, otherwise dropped. After an error or an interrupt it is
+    dropped too, so a half-written cache is never used.
     """
 
-    def __init__(
-        self,
-        card: ModelCard,
-        tokenizer: Tokenizer | None,
-        *,
-        memory_bytes: int = 256 << 20,
-    ) -> None:
-        super().__init__(card, tokenizer, memory_bytes=memory_bytes)
-        self._path: tuple[int, ...] = ()
+    _path: tuple[int, ...] = ()
 
     @abstractmethod
     def _extend(self, new_ids: tuple[int, ...], past_length: int) -> Tensor:
-        """Run `new_ids` after `past_length` cached ones; return logits, shape (V,)."""
+        """Run `new_ids` after `past_length` cached ids; return logits, shape (V,)."""
 
     @abstractmethod
     def _truncate(self, length: int) -> bool:
-        """Cut the cache back to `length` tokens (> 0); False where that cannot be."""
+        """Cut the cache back to `length` tokens (> 0); False if that is impossible."""
 
     @abstractmethod
     def _clear(self) -> None:
