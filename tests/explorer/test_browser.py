@@ -122,8 +122,8 @@ def test_a_person_without_a_mouse_can_use_the_explorer(lab, page):
 
 COUNT = """
 from ipywidgets.widgets.widget import _instances
-from sampling_lab.explorer.board import Board
-print("panels:", sum(isinstance(widget, Board) for widget in _instances.values()))
+from sampling_lab.explorer.panel.lab_widget import LabWidget
+print("panels:", sum(isinstance(made, LabWidget) for made in _instances.values()))
 """
 
 

@@ -135,10 +135,11 @@ class RunPlayer(Player[Run]):
         if self.run is None:
             return ""
         result, drawn = self.run.generation, self._drawn
+        count = len(result.token_ids)
         ending = _ENDINGS.get(self.run.finish_reason or "", self._stopped)
         parts = [
             ("generating" if self.is_playing else ending) or "one step at a time",
-            counted(len(result.token_ids), "token"),
+            f"{count} token{'' if count == 1 else 's'}",
         ]
         if drawn:
             parts.append(self._speed(drawn))
