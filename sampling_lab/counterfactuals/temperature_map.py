@@ -1,4 +1,4 @@
-"""Which token one seed chooses at every temperature."""
+"""The token that one seed chooses at every temperature."""
 
 from __future__ import annotations
 

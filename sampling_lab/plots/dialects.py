@@ -1,4 +1,4 @@
-"""What each engine's rules make of one row of logits, side by side."""
+"""The final distribution of one row of logits under each engine's rules."""
 
 from __future__ import annotations
 

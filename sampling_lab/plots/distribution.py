@@ -32,8 +32,9 @@ _HALF = 0.38
 _RAW_END, _FINAL_END = 50.0, 130.0
 """Where the columns of numbers end, in points right of the axes."""
 
-_GAP, _GAP_HEIGHT = [(-0.5, -1.0), (0.0, -1.0), (0.5, 1.0), (0.0, 1.0)], 22.0
-"""Corners and height in points of the slanted gap in a bar that is cut off."""
+_GAP = ((-0.5, -1.0), (0.0, -1.0), (0.5, 1.0), (0.0, 1.0), (-0.5, -1.0))
+_GAP_HEIGHT = 22.0
+"""Closed outline, and height in points, of the slanted gap in a bar that is cut off."""
 
 
 def plot_distribution(

@@ -9,7 +9,7 @@ from ..sampling.ledger import Ledger
 from .drawing.labels import Tokens, token_label
 
 REST = "everything else"
-"""The label of the last bar: all tokens that have no bar of their own."""
+"""The label of the last bar: all tokens without their own bar."""
 
 _LIMITS = (0.1, 0.2, 0.3, 0.5, 1.0)
 
@@ -58,7 +58,7 @@ def distribution_table(
         tokens: token texts, as a function of the id or a list by id; None shows ids.
         chosen: the token that was drawn; it takes the last place of a token where it
             is not among the n most likely.
-        n: how many tokens get a bar of their own; >= 1.
+        n: how many tokens get their own bar; >= 1.
         top: `ledger.top(n)`, for whoever has it already.
 
     Returns:

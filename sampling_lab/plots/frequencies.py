@@ -1,4 +1,4 @@
-"""What many seeds drew, beside what the probabilities say."""
+"""How often many seeds drew each token, compared with its probability."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The luck of one draw as a race: where each token starts, and how far it comes."""
+"""One draw as an exponential race (the Gumbel-max trick): p and p / q of tokens."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def plot_race(
     limits: tuple[float, float] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw a race: each token starts at p, its luck 1/q carries it to p/q.
+    """Draw a race: each token starts at p, and its random number carries it to p/q.
 
-    On a logarithmic axis the length of a bar is the token's luck alone, the same at
-    every temperature; the furthest right wins.
+    On the logarithmic axis the length of a bar is 1/q alone, the same at every
+    temperature; the furthest right wins.
 
     Args:
         logits: final logits, shape (V,).
@@ -77,7 +77,7 @@ def race_table(rows: Sequence[RaceRow], tokens: Tokens = None) -> list[dict[str,
 
 
 class RaceArtists:
-    """The artists of one picture, which can be given other numbers.
+    """The artists of one picture, which can show other numbers.
 
     Args:
         ax: the axes to draw on.

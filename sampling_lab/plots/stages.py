@@ -61,7 +61,7 @@ def plot_stages(
         tokens: token texts, as a function of the id or a list by id; None shows ids.
         chosen: the token that was drawn.
         n: how many tokens, by raw rank.
-        explain: name beside the last panel the stage that removed each token.
+        explain: name, right of the last panel, the stage that removed each token.
         axes: one for raw and one for each stage; None makes a new figure.
 
     Raises:
@@ -92,7 +92,7 @@ def _panels(columns: int, rows: int) -> list[Axes]:
 
 
 class StageArtists:
-    """The artists of one picture, which can be given other numbers.
+    """The artists of one picture, which can show other numbers.
 
     Args:
         axes: one for each panel, in one row or several; each row names its tokens.
@@ -221,7 +221,7 @@ def _heading(column: StageColumn, narrow: bool) -> list[str]:
 
 
 def _number(column: StageColumn, row: int, per_point: float, width: float) -> TextLabel:
-    """Return what stands after a bar: the probability, or what became of it."""
+    """Return the text after a bar: the probability, or that the token was removed."""
     end = max(column.before[row], column.after[row])
     text, color = number(column.after[row]), INK
     if column.removed[row]:

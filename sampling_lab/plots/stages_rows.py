@@ -12,7 +12,7 @@ from ..sampling.stage import Stage
 from .drawing.labels import Tokens, token_text
 
 KEPT = "kept"
-"""What stands beside a token that no stage removed."""
+"""The verdict on a token that no stage removed."""
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ def plot_steps(
 ) -> list[Axes]:
     """Draw surprisal, entropy and kept count of each step, one below the other.
 
-    Tokens stand under the steps where there is room for them. A bar of infinite
+    Tokens are written under the steps where they fit. A bar of infinite
     surprisal (a token of probability 0, which only a person can choose) reaches the
     top and is marked as such.
 
@@ -72,7 +72,7 @@ def plot_steps(
 
 
 class StepArtists:
-    """The artists of one picture, which can be given other numbers.
+    """The artists of one picture, which can show other numbers.
 
     Args:
         axes: three, from top to bottom.
@@ -200,7 +200,7 @@ class _Panel:
     def _told(
         self, rows: Sequence[StepRow], marked: StepRow | None
     ) -> Iterator[TextLabel]:
-        """Yield what stands over the panel: its name, and the marked step's value."""
+        """Yield the texts over the panel: its name, and the marked step's value."""
         measure = self._measure
         yield TextLabel(0.0, 1.0, f"{measure.name}, {measure.unit}", move=(0.0, 9.0))
         is_first = measure is _MEASURES[0]

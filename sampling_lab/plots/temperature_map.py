@@ -82,7 +82,7 @@ def plot_temperature_map(
 
 
 class MapArtists:
-    """The artists of one picture, which can be given other numbers.
+    """The artists of one picture, which can show other numbers.
 
     Args:
         ax: the axes to draw on.
@@ -130,7 +130,7 @@ class MapArtists:
         return self._low <= temperature <= self._high
 
     def _share(self, temperature: float) -> float:
-        """Return where a temperature stands, as a part of the axis."""
+        """Return the place of a temperature on the axis, from 0 to 1."""
         return math.log(temperature / self._low) / math.log(self._high / self._low)
 
     def _name(self, segment: Segment, label: str, ink: str) -> TextLabel:

@@ -1,4 +1,4 @@
-"""The luck of one draw as a wheel: the 0-1 axis cut into the tokens' slices."""
+"""One draw by the inverse CDF: the 0-1 axis cut into the tokens' slices."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def plot_wheel(
         logits: final logits, shape (V,).
         drawn: what a wheel drew from them, to mark.
         tokens: token texts, as a function of the id or a list by id; None shows ids.
-        n: how many tokens get a slice of their own; the last is everything else.
+        n: how many tokens get their own slice; the last is everything else.
         ax: the axes to draw on; None makes a new figure.
     """
     ax = ax or new_axes(9.0, 2.0)
@@ -73,7 +73,7 @@ def wheel_table(
 
 
 class WheelArtists:
-    """The artists of one picture, which can be given other numbers.
+    """The artists of one picture, which can show other numbers.
 
     Args:
         ax: the axes to draw on.

@@ -124,8 +124,8 @@ def step_view(
     if view.chosen is None:
         return view
     is_same = view.chosen == step.token_id
-    beside = "as it was" if is_same else f"in place of {step.token_text}"
-    return replace(view, title=f"{view.title}, {beside}")
+    compared = "as it was" if is_same else f"in place of {step.token_text}"
+    return replace(view, title=f"{view.title}, {compared}")
 
 
 @lru_cache(maxsize=4)

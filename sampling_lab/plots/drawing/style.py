@@ -15,7 +15,7 @@ INK = "#222222"
 """Text and outlines."""
 
 FAINT = "#6e6e6e"
-"""What is said in passing: units, counts, the removed."""
+"""Secondary text: units, counts, removed tokens."""
 
 HATCHING = "#949494"
 GRID = "#dddddd"
@@ -43,7 +43,7 @@ DASHES = (
 )
 
 FONT_SIZE = 12.0
-"""Points; nothing is smaller at the figure's own size."""
+"""Points; no text is smaller at the figure's original size."""
 
 _HATCHES = {"temperature": "..", "top-k": "///", "top-p": "\\\\\\", "min-p": "xxx"}
 _OTHER_HATCHES = ("---", "|||", "+++", "oo", "**")
@@ -57,7 +57,7 @@ def stage_hatch(name: str) -> str:
 
 
 def new_axes(width: float, height: float) -> Axes:
-    """Return axes on a figure that no global list of figures knows about.
+    """Return axes on a new figure, which is in no global list of figures.
 
     Args:
         width: in inches.
@@ -68,7 +68,7 @@ def new_axes(width: float, height: float) -> Axes:
 
 
 def quiet_frame(ax: Axes, *, grid: Literal["x", "y", "both"] = "x") -> None:
-    """Leave of the frame only what carries information."""
+    """Remove the parts of the frame that carry no information."""
     ax.set_facecolor(PAPER)
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(FAINT)
