@@ -8,8 +8,7 @@ from pathlib import Path
 from string import ascii_uppercase
 
 from ...generation.grid import Cell
-from ...generation.results import Generation, Step
-from ...generation.token_html import token_chip
+from ...generation.results import Generation, Step, token_chip
 from ...text import visible
 from ..panel.style import style_sheet
 
