@@ -11,7 +11,6 @@ import math
 import random
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -234,28 +233,7 @@ def _hashed(key: str) -> float:
 
 
 def _exponentials(probs: Tensor, generator: torch.Generator) -> Tensor:
-    """Return the numbers of `exponential_`, shape (V,), in a third of its time.
-
-    torch computes each float32 number as -log1p(-u) of a float64 uniform u, one by
-    one; vectorised, this gives the same bits. If it does not, torch itself is used.
-    """
-    if probs.dtype == torch.float32 and _uniforms_make_exponentials():
-        return _logarithms(len(probs), generator)
     return torch.empty_like(probs).exponential_(1, generator=generator)
-
-
-def _logarithms(count: int, generator: torch.Generator) -> Tensor:
-    uniforms = torch.empty(count, dtype=torch.float64).uniform_(generator=generator)
-    return uniforms.neg_().log1p_().neg_().float()
-
-
-@cache
-def _uniforms_make_exponentials() -> bool:
-    """Return whether this build of torch makes exponentials of uniforms as we do."""
-    ours, torchs = (torch.Generator(device="cpu").manual_seed(1) for _ in range(2))
-    expected = torch.empty(256).exponential_(1, generator=torchs)
-    same = torch.equal(_logarithms(256, ours), expected)
-    return same and torch.equal(ours.get_state(), torchs.get_state())
 
 
 def segments(logits: Tensor) -> tuple[Tensor, Tensor]:

@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from sampling_lab.errors import LogitsError, ParameterError
-from sampling_lab.sampling import draws
 from sampling_lab.sampling.draws import (
     DRAWS,
     Choices,
@@ -264,15 +263,6 @@ def test_exponentials_have_the_bits_of_torch_and_as_many_are_used(size):
         for _ in range(3):
             expected = torch.empty(size).exponential_(1, generator=torchs)
             assert torch.equal(race.exponentials(expected), expected)
-
-
-def test_where_torch_makes_exponentials_otherwise_it_is_asked(monkeypatch):
-    monkeypatch.setattr(draws, "_uniforms_make_exponentials", lambda: False)
-    monkeypatch.setattr(draws, "_logarithms", None)
-    expected = torch.empty(9).exponential_(
-        1, generator=torch.Generator().manual_seed(4)
-    )
-    assert torch.equal(Race(4).exponentials(expected), expected)
 
 
 def test_many_uniform_numbers_choose_what_each_chooses_alone():
