@@ -84,6 +84,9 @@ class DistributionArtists:
         rows: how many bars there is room for.
         explain_chosen: whether the key explains the colour of the chosen token.
         bar_options: for the `PolyCollection` of the final bars.
+
+    Attributes:
+        raw_texts: the texts that do not depend on the sampling parameters.
     """
 
     def __init__(
@@ -95,6 +98,7 @@ class DistributionArtists:
         places = range(rows)
         self._labels = TextColumn(ax, 0.0, -7.0, places)
         self._raw_numbers = TextColumn(ax, 1.0, _RAW_END, places, color=FAINT)
+        self.raw_texts = (self._labels, self._raw_numbers)
         self._final_numbers = TextColumn(ax, 1.0, _FINAL_END, places)
         edge = {"edgecolor": INK, "linewidth": 1.3}
         self._outlines = Rectangles(ax, facecolor="none", zorder=3, **edge)
@@ -139,8 +143,7 @@ class DistributionArtists:
         ax = self._ax
         quiet_frame(ax)
         ax.set_ylim(rows - 0.5, -0.5)
-        ax.set_yticks(range(rows), labels=[""] * rows)
-        ax.tick_params(axis="y", length=0)
+        ax.set_yticks([])
         TextColumn(ax, 1.0, _RAW_END, [-1.0], ["raw"], color=FAINT)
         TextColumn(ax, 1.0, _FINAL_END, [-1.0], ["final"])
 

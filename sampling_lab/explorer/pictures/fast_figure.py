@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import io
 import zlib
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import product
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -24,14 +24,15 @@ from matplotlib.legend import Legend
 from PIL import Image
 
 from ...plots.drawing.style import CHOSEN, FAINT, FINAL, GRID, HATCHING, INK, PAPER
+from ...plots.drawing.text_labels import TextLabels
 from ...plots.temperature_map import FILLS
 from ...plots.wheel import SHADES
 
 POINTS_PER_INCH = 72.0
 """A point of a figure is a CSS pixel of the page."""
 
-_FIGURES, _BACKGROUNDS = 8, 3
-"""So many figures are kept, and of each figure the pixels of so many axis limits.
+_FIGURES, _BACKGROUNDS = 8, 4
+"""So many figures are kept, and of each figure so many backgrounds.
 
 Both take some 3 MB; a slider goes back and forth between a few."""
 
@@ -82,34 +83,52 @@ class FastFigure(Generic[A]):
         self._renderer: Any = RendererAgg(*pixels, dpi)  # type: ignore[no-untyped-call]
         self._backgrounds: dict[Hashable, Any] = {}
 
-    def png(self) -> bytes:
-        """Return the figure as PNG, as it is now."""
+    def png(self, fixed: Sequence[TextLabels] = ()) -> bytes:
+        """Return the current figure as PNG.
+
+        Args:
+            fixed: texts that rarely change, whose pixels are kept as well.
+        """
         data = list(self._data())
-        self._draw_background(data)
-        for artist in data:
-            artist.draw(self._renderer)
+        limits = tuple(map(_limits, self.figure.axes))
+        texts = tuple(tuple(each.labels) for each in fixed)
+        self._draw_once(limits + texts, lambda: self._draw_fixed(limits, data, fixed))
+        self._draw(artist for artist in data if artist not in fixed)
         return palette_png(np.asarray(self._renderer.buffer_rgba()))
 
     def _data(self) -> Iterator[Artist]:
-        """Yield the artists to draw over the background, in their order."""
+        """Yield the artists to draw over the axes, in their order."""
         for ax in self.figure.axes:
             for artist in sorted(ax.get_children(), key=Artist.get_zorder):
                 if artist is not ax.patch and not isinstance(artist, Axis | Legend):
                     yield artist
 
-    def _draw_background(self, data: Sequence[Artist]) -> None:
-        """Draw paper, ticks, grid and legend, or bring their pixels back."""
-        limits = tuple(map(_limits, self.figure.axes))
-        known = self._backgrounds.pop(limits, None)
+    def _draw_fixed(
+        self, limits: Hashable, data: Sequence[Artist], fixed: Sequence[TextLabels]
+    ) -> None:
+        for artist in data:
+            artist.set_animated(True)  # so the figure leaves it out
+        self._draw_once(limits, self._draw_axes)
+        self._draw(fixed)
+
+    def _draw_axes(self) -> None:
+        """Draw paper, ticks, grid and legend."""
+        self._renderer.clear()
+        self.figure.draw(self._renderer)
+
+    def _draw(self, artists: Iterable[Artist]) -> None:
+        for artist in artists:
+            artist.draw(self._renderer)
+
+    def _draw_once(self, key: Hashable, draw: Callable[[], None]) -> None:
+        """Draw what `key` stands for, or restore the pixels of the last time."""
+        known = self._backgrounds.pop(key, None)
         if known is None:
-            for artist in data:
-                artist.set_animated(True)  # so the figure leaves it out
-            self._renderer.clear()
-            self.figure.draw(self._renderer)
+            draw()
             known = self._renderer.copy_from_bbox(self.figure.bbox)
         else:
             self._renderer.restore_region(known)
-        self._backgrounds[limits] = known
+        self._backgrounds[key] = known
         if len(self._backgrounds) > _BACKGROUNDS:
             self._backgrounds.pop(next(iter(self._backgrounds)))  # the longest unused
 

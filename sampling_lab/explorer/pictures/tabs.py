@@ -41,7 +41,8 @@ class DistributionTab(Tab):
         )
         figure.artists.show(bars)
         table = [dict(vars(bar)) for bar in bars]
-        return Picture(figure.png(), caption(view.ledger), table)
+        png = figure.png(fixed=figure.artists.raw_texts)
+        return Picture(png, caption(view.ledger), table)
 
 
 class StagesTab(Tab):
