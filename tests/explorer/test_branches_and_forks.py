@@ -11,103 +11,7 @@ import torch
 
 from sampling_lab import SamplingParams, fork
 from sampling_lab.counterfactuals import History, what_would_it_take
-from tests.explorer.panels import (
-    Case,
-    alert,
-    call,
-    cases,
-    enter,
-    generated,
-    has,
-    made,
-    make_explorer,
-    press,
-    select,
-    settings,
-)
-
-NO_SEED = made(params=SamplingParams(seed=None))
-
-
-@cases(
-    Case(
-        "any token of the vocabulary can be searched and taken",
-        [
-            select(1),
-            enter("forks.query", "SCRIPT"),
-            {"offered": [5]},
-            press("Fork"),
-            {"second": 5},
-            select(0),
-            enter("forks.query", "no such token"),
-            {"offered": [], "forks.fork_button.disabled": True},
-            enter("forks.query", ""),
-        ],
-        {"forks.fork_button.disabled": False},
-        given=generated,
-    ),
-    Case(
-        "without a selected step there is nothing to take or to search",
-        [],
-        {
-            "offered": [],
-            "forks.fork_button.disabled": True,
-            "forks.explain_button.disabled": True,
-            "forks.query.disabled": True,
-        },
-        given=generated,
-    ),
-    Case(
-        "a fork goes on with the settings on the screen",
-        [settings(temperature=0), select(1), press("Fork")],
-        {
-            "branches": 2,
-            "generation.params.temperature": 0,
-            "methods": ["given", *["greedy"] * 4],
-        },
-        given=generated,
-    ),
-    Case(
-        "explain says what it cannot tell",
-        [
-            {"forks.explain_button.disabled": True},
-            press("Generate"),
-            select(2),
-            settings(top_p=0.5),  # and still no seed
-            call("explain"),
-        ],
-        {"forks.why.value": has("each run draws a new seed")},
-        given=NO_SEED,
-    ),
-    Case(
-        "two branches are compared where they part",
-        [
-            select(2),
-            press("Fork"),
-            {"branch_list.comparison.value": ""},
-            enter("branch_list.other", 1),
-            {"branch_list.comparison.value": has("≠ at token 3", "<mark")},
-            enter("branch_list.branch", 1),
-        ],
-        # A text compared with itself says nothing.
-        {"branch_list.other.value": 0, "branch_list.comparison.value": ""},
-        given=generated,
-    ),
-    Case(
-        "a branch that does not exist is an error",
-        [call("go_to", 7)],
-        {"alert": has("branch must be one of those in the tree (1), got 7")},
-        given=generated,
-    ),
-    Case(
-        "the last text that is removed leaves an empty panel",
-        [press("Remove")],
-        {"branches": 0, "generation": None, "status": "ready"},
-        given=generated,
-    ),
-)
-def test_branches_and_forks(case):
-    case.check()
+from tests.explorer.panels import alert, generated, make_explorer
 
 
 def test_a_selected_token_shows_its_own_step_as_it_was():
@@ -192,6 +96,31 @@ def test_a_selected_step_shows_what_other_settings_would_make_of_it(changes, dia
     assert explorer.title.value.startswith("step 2 · drew ")
 
 
+def test_a_fork_goes_on_with_the_settings_on_the_screen():
+    explorer = generated()
+    explorer.params = explorer.params.replace(temperature=0)
+    explorer.strip.selected = 1
+    explorer.fork()
+    assert explorer.generation.params.temperature == 0
+    drawn = [step.drawn.method for step in explorer.generation.steps[1:]]
+    assert drawn == ["given", "greedy", "greedy", "greedy", "greedy"]
+
+
+def test_any_token_of_the_vocabulary_can_be_searched_and_taken():
+    explorer = generated()
+    explorer.strip.selected = 1
+    explorer.forks.query.value = "SCRIPT"
+    assert [token_id for _, token_id in explorer.forks.alternatives.options] == [5]
+    explorer.fork()
+    assert explorer.generation.token_ids[1] == 5
+    explorer.strip.selected = 0
+    explorer.forks.query.value = "no such token"
+    assert explorer.forks.alternatives.options == ()
+    assert explorer.forks.fork_button.disabled
+    explorer.forks.query.value = ""
+    assert not explorer.forks.fork_button.disabled
+
+
 def test_explain_says_what_became_of_a_token_and_what_it_would_take():
     explorer = generated()
     explorer.strip.selected = 2
@@ -212,6 +141,35 @@ def test_explain_says_what_became_of_a_token_and_what_it_would_take():
     explorer.explain()
     explorer.strip.selected = 3
     assert explorer.forks.why.value == ""
+
+
+def test_explain_says_what_it_cannot_tell():
+    explorer = make_explorer(params=SamplingParams(seed=None))
+    assert explorer.forks.explain_button.disabled
+    explorer.generate()
+    explorer.strip.selected = 2
+    explorer.params = explorer.params.replace(top_p=0.5)  # and still no seed
+    explorer.explain()
+    assert "each run draws a new seed" in explorer.forks.why.value
+
+
+def test_two_branches_are_compared_where_they_part():
+    explorer = generated()
+    explorer.strip.selected = 2
+    explorer.fork()
+    assert explorer.branch_list.comparison.value == ""
+    explorer.branch_list.other.value = 1
+    told = explorer.branch_list.comparison.value
+    assert "≠ at token 3" in told and told.count("<mark") == 1
+    explorer.branch_list.branch.value = 1
+    assert explorer.branch_list.other.value == 0  # a text equals itself
+    assert explorer.branch_list.comparison.value == ""
+
+
+def test_a_branch_that_does_not_exist_is_an_error():
+    explorer = generated()
+    explorer.go_to(7)
+    assert "branch must be one of those in the tree (1), got 7" in alert(explorer)
 
 
 def upload(explorer, content, name="texts.json"):

@@ -6,139 +6,33 @@ import pytest
 import torch
 
 from sampling_lab import SamplingParams
+from sampling_lab.explorer import Explorer
 from sampling_lab.explorer.controls.settings import Controls
 from sampling_lab.explorer.controls.slider_with_box import Counts, Linear
 from sampling_lab.explorer.pictures.tabs import Pictures
 from sampling_lab.explorer.presets import presets
-from tests.explorer.panels import (
-    Case,
-    WideModel,
-    alert,
-    box,
-    cases,
-    dial,
-    enter,
-    fill,
-    greyed,
-    has,
-    made,
-    make_explorer,
-    press,
-    select,
-    settings,
-    slide,
-)
+from tests.explorer.panels import WideModel, alert, box, dial, greyed, make_explorer
 
 
-@cases(
-    Case(
-        "boxes keep exact values and nothing is clamped at 100",
-        [
-            fill("seed", "12345"),
-            fill("top_k", "50304"),
-            fill("min_p", "0.005"),
-            fill("temperature", "0.123"),
-        ],
-        {
-            "params.seed": 12345,
-            "params.top_k": 50304,
-            "params.min_p": 0.005,
-            "params.temperature": 0.123,
-            "dials.top_k.box.value": "50304",
-            "dials.min_p.box.value": "0.005",
-            "caption": has("kept"),
-        },
-        given=made(lambda: WideModel(60_000), prompt="1", max_new_tokens=1),
-    ),
-    Case(
-        "the largest seed is kept to its last digit",
-        [fill("seed", str(2**64 - 1))],
-        {"params.seed": 2**64 - 1, "controls.seed.value": "18446744073709551615"},
-    ),
-    Case(
-        "every control shows off and takes it",
-        [
-            *(fill(name, "off") for name in ("top_k", "top_p", "min_p")),
-            {"dials.top_k.box.value": "off", "dials.top_p.box.value": "off"},
-            fill("temperature", ""),
-            fill("seed", ""),
-        ],
-        {
-            "params.top_k": None,
-            "params.top_p": None,
-            "params.min_p": None,
-            "dials.min_p.box.value": "off",
-            "params.temperature": 1.0,
-            "params.seed": None,
-        },
-        given=made(params=SamplingParams(top_k=3, top_p=0.5, min_p=0.1)),
-    ),
-    Case(
-        "setting params moves the widgets and keeps what has no widget",
-        [
-            settings(
-                temperature=0.333,
-                top_k=2,
-                dialect="scratch_llm",
-                repetition_penalty=1.2,
-            ),
-            {"controls.dialect.value": "scratch_llm"},
-            slide("top_k", 0),
-        ],
-        {
-            "dials.temperature.box.value": "0.333",
-            "params.repetition_penalty": 1.2,
-            "params.temperature": 0.333,
-        },
-    ),
-    Case(
-        "the dialect can be chosen",
-        [enter("controls.dialect", "xslm")],
-        {"params.dialect": "xslm"},
-    ),
-    Case(
-        "neutralise turns everything off and says so",
-        [
-            {"summary": has("temperature 0.4, top-k 3, repetition penalty 1.3")},
-            press("Neutralise"),
-        ],
-        {
-            "params": SamplingParams(seed=9, dialect="transformers").to_dict(),
-            "summary": has("neutral"),
-        },
-        given=made(
-            params=SamplingParams(
-                temperature=0.4, top_k=3, repetition_penalty=1.3, seed=9
-            )
-        ),
-    ),
-    Case(
-        "controls without effect are greyed with the reason",
-        [
-            {"greyed": set()},
-            settings(temperature=0),
-            {
-                "greyed": {"top_k", "top_p", "min_p", "seed"},
-                "summary": has("(temperature is 0)"),
-            },
-            settings(temperature=1, top_k=1),
-            {
-                "greyed": {"top_p", "min_p", "seed"},
-                "summary": has("(top-k left 1 token)"),
-            },
-            settings(top_k=None),
-        ],
-        {"greyed": set()},
-    ),
-    Case(
-        "a greyed control can still be used",
-        [slide("top_p", 0.5)],
-        {"params.top_p": 0.5, "params.temperature": 0},
-        given=made(params=SamplingParams(temperature=0)),
-    ),
-)
-def test_controls(case):
-    case.check()
+def test_boxes_keep_exact_values_and_nothing_is_clamped_at_100():
+    explorer = Explorer(WideModel(60_000), prompt="1", max_new_tokens=1)
+    explorer.controls.seed.value = "12345"
+    dial(explorer, "top_k").box.value = "50304"
+    dial(explorer, "min_p").box.value = "0.005"
+    dial(explorer, "temperature").box.value = "0.123"
+    params = explorer.params
+    assert (params.seed, params.top_k, params.min_p) == (12345, 50304, 0.005)
+    assert params.temperature == 0.123
+    assert dial(explorer, "top_k").box.value == "50304"
+    assert dial(explorer, "min_p").box.value == "0.005"
+    assert "kept" in explorer.caption.value
+
+
+def test_the_largest_seed_is_kept_to_its_last_digit():
+    explorer = make_explorer()
+    explorer.controls.seed.value = str(2**64 - 1)
+    assert explorer.params.seed == 2**64 - 1
+    assert explorer.controls.seed.value == "18446744073709551615"
 
 
 @pytest.mark.parametrize(
@@ -159,28 +53,12 @@ def test_controls(case):
 def test_a_bad_value_is_refused_in_red_and_the_old_one_stays(name, typed, message):
     explorer = make_explorer()
     before, shown = explorer.params, box(explorer, name).value
-    fill(name, typed)(explorer)
+    box(explorer, name).value = typed
     assert explorer.params == before
     assert box(explorer, name).value == shown
     assert message in alert(explorer)
-    fill(name, "0.5" if name not in ("top_k", "seed") else "2")(explorer)
+    box(explorer, name).value = "0.5" if name not in ("top_k", "seed") else "2"
     assert alert(explorer) == ""
-
-
-@pytest.mark.parametrize("temperature", ["1e307", "1e308", "5e-324"])
-def test_a_number_far_off_the_slider_is_what_is_shown_and_in_force(temperature):
-    explorer = make_explorer()
-    fill("temperature", temperature)(explorer)
-    assert explorer.params.temperature == float(temperature)
-    assert explorer.view().params == explorer.params
-    fresh = Pictures().draw("Distribution", explorer.view())
-    assert explorer.picture.value == fresh.png
-    fill("top_k", "1" + "0" * 400)(explorer)
-    assert explorer.params.top_k == 10**400
-    fill("top_k", "-3")(explorer)
-    assert "top_k must be" in alert(explorer)
-    fill("top_k", "2")(explorer)
-    assert explorer.params.top_k == 2 and "kept " in explorer.caption.value
 
 
 @pytest.mark.parametrize(
@@ -202,27 +80,6 @@ def test_a_slider_reaches_both_ends(name, low, high):
     assert getattr(explorer.params, name) == high
 
 
-def test_the_dice_take_another_seed():
-    explorer, seeds = make_explorer(), set()
-    for _ in range(5):
-        explorer.controls.dice.click()
-        seeds.add(explorer.params.seed)
-    assert len(seeds) > 1
-
-
-@pytest.mark.parametrize("vocabulary", [1, 2, 4, 40, 49_152, 163_840])
-def test_the_stops_of_top_k_go_from_one_to_off(vocabulary):
-    scale = Counts(vocabulary)
-    slider = scale.slider()
-    values = [scale.value(at) for at in range(slider.min, slider.max + 1)]
-    assert values[0] == 1 and values[-1] is None
-    assert values[:-1] == sorted(set(values[:-1]))
-    assert max(values[:-1]) <= max(1, vocabulary - 1)
-    for value in values:
-        assert scale.value(scale.position(value)) == value
-    assert slider.max <= 121
-
-
 @pytest.mark.parametrize(
     ("name", "value", "nearest"),
     [
@@ -241,6 +98,70 @@ def test_a_value_between_two_steps_survives_the_sliders_rounding(name, value, ne
     turned.slider.value = turned.slider.value + 1e-15
     assert getattr(explorer.params, name) == value
     assert turned.box.value == f"{value:g}"
+
+
+@pytest.mark.parametrize("temperature", ["1e307", "1e308", "5e-324"])
+def test_a_number_far_off_the_slider_is_what_is_shown_and_in_force(temperature):
+    explorer = make_explorer()
+    dial(explorer, "temperature").box.value = temperature
+    assert explorer.params.temperature == float(temperature)
+    assert explorer.view().params == explorer.params
+    fresh = Pictures().draw("Distribution", explorer.view())
+    assert explorer.picture.value == fresh.png
+    dial(explorer, "top_k").box.value = "1" + "0" * 400
+    assert explorer.params.top_k == 10**400
+    dial(explorer, "top_k").box.value = "-3"
+    assert "top_k must be" in alert(explorer)
+    dial(explorer, "top_k").box.value = "2"
+    assert explorer.params.top_k == 2 and "kept " in explorer.caption.value
+
+
+def test_every_control_shows_off_and_takes_it():
+    explorer = make_explorer(params=SamplingParams(top_k=3, top_p=0.5, min_p=0.1))
+    for name in ("top_k", "top_p", "min_p"):
+        dial(explorer, name).box.value = "off"
+        assert getattr(explorer.params, name) is None
+        assert dial(explorer, name).box.value == "off"
+    dial(explorer, "temperature").box.value = ""
+    assert explorer.params.temperature == 1.0
+    explorer.controls.seed.value = ""
+    assert explorer.params.seed is None
+
+
+def test_the_dice_take_another_seed_and_the_dialect_can_be_chosen():
+    explorer = make_explorer()
+    seeds = set()
+    for _ in range(5):
+        explorer.controls.new_seed()
+        seeds.add(explorer.params.seed)
+    assert len(seeds) > 1
+    explorer.controls.dialect.value = "xslm"
+    assert explorer.params.dialect == "xslm"
+
+
+def test_setting_params_moves_the_widgets_and_keeps_what_has_no_widget():
+    explorer = make_explorer()
+    explorer.params = SamplingParams(
+        temperature=0.333, top_k=2, dialect="scratch_llm", repetition_penalty=1.2
+    )
+    assert dial(explorer, "temperature").box.value == "0.333"
+    assert explorer.controls.dialect.value == "scratch_llm"
+    dial(explorer, "top_k").slider.value = 0
+    assert explorer.params.repetition_penalty == 1.2
+    assert explorer.params.temperature == 0.333
+
+
+@pytest.mark.parametrize("vocabulary", [1, 2, 4, 40, 49_152, 163_840])
+def test_the_stops_of_top_k_go_from_one_to_off(vocabulary):
+    scale = Counts(vocabulary)
+    slider = scale.slider()
+    values = [scale.value(at) for at in range(slider.min, slider.max + 1)]
+    assert values[0] == 1 and values[-1] is None
+    assert values[:-1] == sorted(set(values[:-1]))
+    assert max(values[:-1]) <= max(1, vocabulary - 1)
+    for value in values:
+        assert scale.value(scale.position(value)) == value
+    assert slider.max <= 121
 
 
 def test_a_move_is_not_answered_with_a_position(monkeypatch):
@@ -284,17 +205,42 @@ def test_every_preset_of_the_model_can_be_chosen():
     assert explorer.controls.preset.value == ""
 
 
-def test_neutral_settings_leave_the_models_own_probabilities():
-    explorer = make_explorer(params=SamplingParams(temperature=0.4, top_k=3))
-    press("Neutralise")(explorer)
-    ledger = explorer.view().ledger
-    assert torch.equal(ledger.final_probs, ledger.raw_probs)
+def test_neutralise_turns_everything_off_and_says_so():
+    params = SamplingParams(temperature=0.4, top_k=3, repetition_penalty=1.3, seed=9)
+    explorer = make_explorer(params=params)
+    told = explorer.controls.summary.value
+    assert "temperature 0.4, top-k 3, repetition penalty 1.3" in told
+    explorer.controls.neutralise_button.click()
+    assert explorer.params == SamplingParams(seed=9, dialect="transformers")
+    assert "neutral" in explorer.controls.summary.value
+    assert torch.equal(
+        explorer.view().ledger.final_probs, explorer.view().ledger.raw_probs
+    )
+
+
+def test_controls_that_cannot_matter_are_greyed_with_the_reason():
+    explorer = make_explorer()
+    assert greyed(explorer) == set()
+    explorer.params = explorer.params.replace(temperature=0)
+    assert greyed(explorer) == {"top_k", "top_p", "min_p", "seed"}
+    assert "(temperature is 0)" in explorer.controls.summary.value
+    explorer.params = explorer.params.replace(temperature=1, top_k=1)
+    assert greyed(explorer) == {"top_p", "min_p", "seed"}
+    assert "(top-k left 1 token)" in explorer.controls.summary.value
+    explorer.params = explorer.params.replace(top_k=None)
+    assert greyed(explorer) == set()
+
+
+def test_a_greyed_control_can_still_be_used():
+    explorer = make_explorer(params=SamplingParams(temperature=0))
+    dial(explorer, "top_p").slider.value = 0.5
+    assert explorer.params.top_p == 0.5 and explorer.params.temperature == 0
 
 
 def test_a_step_as_it_was_greys_nothing_for_its_own_settings():
     explorer = make_explorer(params=SamplingParams(top_k=1), max_new_tokens=4)
     explorer.generate()
-    settings(top_k=None)(explorer)
-    select(1)(explorer)
+    explorer.params = explorer.params.replace(top_k=None)
+    explorer.strip.selected = 1
     assert explorer.view().ledger.kept_count == 1
     assert greyed(explorer) == set()

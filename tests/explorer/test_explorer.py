@@ -18,162 +18,23 @@ from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
 from sampling_lab import SamplingParams, generate
-from sampling_lab.explorer import Toy
+from sampling_lab.explorer import Explorer, Toy
 from sampling_lab.explorer.controls.token_strip import MEASURES, PROMPTS
 from sampling_lab.explorer.explorer import BETWEEN_STREAMED
 from sampling_lab.explorer.pictures.tabs import TABS, Pictures
 from tests.explorer.panels import (
     PIECES,
-    Case,
     FailingModel,
     WideModel,
     alert,
-    cases,
-    count,
     dial,
-    enter,
     generated,
-    has,
-    lacks,
-    made,
     make_explorer,
     make_model,
-    press,
-    select,
-    settings,
-    slide,
-    smaller,
-    starts,
     tree,
 )
 from tests.fakes import TableModel, walk
 from tests.helpers import until
-
-HOSTILE = [0, 4, 5, 7, 6, 4]
-"""a, then tokens that are markup, then the one after the prompt again."""
-
-
-@cases(
-    Case(
-        "greedy says so and a fresh seed chooses nothing yet",
-        [
-            {"title": has("greedy takes")},
-            settings(temperature=1, seed=None),
-        ],
-        {"title": has("a fresh seed at each run"), "chosen": None},
-        given=made(params=SamplingParams(temperature=0)),
-    ),
-    Case(
-        "a run ends at its limit, and the next one recomputes nothing",
-        [
-            press("Generate"),
-            {
-                "status": has("12 tokens", "max new tokens reached"),
-                "generate_button.disabled": False,
-                "stop_button.disabled": True,
-            },
-            press("Generate"),
-        ],
-        {"status": has("0 of 12 steps recomputed")},
-    ),
-    Case(
-        "after a run the picture is its last step until something moves",
-        [press("Generate"), {"title": has("step 12")}, slide("temperature", 0.5)],
-        {"title": has("next token after the prompt"), "token_ids": count(12)},
-    ),
-    Case(
-        "step draws one token, and after a change it starts again",
-        [
-            press("Step"),
-            {"steps": 1},
-            press("Step"),
-            {"steps": 2},
-            slide("temperature", 0.5),
-            press("Step"),
-        ],
-        {"steps": 1, "generation.params.temperature": 0.5},
-    ),
-    Case(
-        "reset forgets the text",
-        [press("Generate"), press("Reset")],
-        {
-            "generation": None,
-            "hint.value": has("Generate runs to the end"),
-            "chips": ["a", "b"],
-            "branches": 0,
-            "title": has("next token after the prompt"),
-            "status": "ready",
-        },
-    ),
-    Case(
-        "a model that raises is reported in red and the panel goes on",
-        [
-            press("Generate"),
-            {
-                "alert": "RuntimeError: out of <memory>",
-                "status.value": has("out of &lt;memory&gt;"),
-                "steps": 3,
-                "generate_button.disabled": False,
-            },
-            slide("temperature", 0.5),
-            {"alert": ""},
-            enter("max_new_tokens", 2),
-            press("Generate"),
-        ],
-        {"steps": 2},
-        given=made(lambda: make_model(FailingModel)),
-    ),
-    Case(
-        "a bad prompt is reported and the old picture is dimmed",
-        [
-            enter("prompt", ""),
-            {
-                "alert": has("the prompt is empty"),
-                "picture._dom_classes": has("sampling-lab-stale"),
-            },
-            press("Generate"),
-            {"generation": None, "is_playing": False},
-            enter("prompt", "ab"),
-        ],
-        {"picture._dom_classes": lacks("sampling-lab-stale"), "status": "ready"},
-    ),
-    Case(
-        "logits without a choice are reported",
-        [],
-        {"alert": has("NaN"), "picture.value": b""},
-        given=made(lambda: TableModel(torch.full((8, 8), float("nan")), PIECES)),
-    ),
-    Case(
-        "hostile tokens are shown literally",
-        [
-            press("Generate"),
-            {"chips": starts(["a", "<b>x", "</script>", "<|im_end|>", "&lt;"])},
-            enter("prompt", "<b>x"),
-        ],
-        {"title.value": has("seed 0 draws &lt;/script&gt;")},
-        given=made(lambda: walk(PIECES, HOSTILE), prompt="a", max_new_tokens=8),
-    ),
-    Case(
-        "the steps of a text are shown as it was under any current settings",
-        [
-            select(1),
-            enter("tab", "Steps"),
-            {"title": starts("step 2 · drew")},
-            settings(temperature=0.3),
-        ],
-        {"title": "the text, as it was written"},
-        given=generated,
-    ),
-    Case(
-        "a wide vocabulary is drawn in a small file",
-        [settings(top_k=50, top_p=0.9)],
-        {"caption": has("of 49,152"), "picture.value": smaller(120_000)},
-        given=made(WideModel, prompt="1", max_new_tokens=2),
-    ),
-)
-def test_explorer(case):
-    case.check()
-
 
 # What is shown
 
@@ -198,6 +59,14 @@ def test_the_caption_and_the_view_are_those_of_a_direct_call():
     first = generate(explorer.model, "ab", explorer.params, max_new_tokens=1)
     assert view.chosen == first.token_ids[0]
     assert "seed 5 draws" in explorer.title.value
+
+
+def test_greedy_says_so_and_a_fresh_seed_chooses_nothing_yet():
+    explorer = make_explorer(params=SamplingParams(temperature=0))
+    assert "greedy takes" in explorer.title.value
+    explorer.params = SamplingParams(seed=None, dialect="transformers")
+    assert explorer.view().chosen is None
+    assert "a fresh seed at each run" in explorer.title.value
 
 
 @pytest.mark.parametrize("tab", TABS)
@@ -227,12 +96,14 @@ def test_only_the_tab_that_is_open_is_drawn(monkeypatch):
     assert drawn == ["Draw", "Draw"]
 
 
-def test_the_steps_of_a_text_have_the_same_picture_under_any_settings():
+def test_the_steps_of_a_text_are_shown_as_it_was_under_any_settings():
     explorer = generated()
-    select(1)(explorer)
+    explorer.strip.selected = 1
     explorer.tab.value = "Steps"
+    assert explorer.title.value.startswith("step 2 · drew")
     picture = explorer.picture.value
-    settings(temperature=0.3)(explorer)
+    explorer.params = explorer.params.replace(temperature=0.3)
+    assert explorer.title.value == "the text, as it was written"
     assert explorer.picture.value == picture
 
 
@@ -255,16 +126,58 @@ def test_generate_gives_what_the_library_gives():
     expected = generate(make_model(), "ab", params, max_new_tokens=12)
     assert explorer.generation.token_ids == expected.token_ids
     assert explorer.generation.text == expected.text
-    assert explorer.view().chosen == expected.token_ids[-1]
+    assert "12 tokens" in explorer.status.value
+    assert "max new tokens reached" in explorer.status.value
+    assert not explorer.generate_button.disabled and explorer.stop_button.disabled
 
 
-def test_the_steps_are_those_of_a_run():
+def test_the_second_run_recomputes_nothing():
     explorer = make_explorer()
-    for _ in range(3):
+    explorer.generate()
+    explorer.generate()
+    assert "0 of 12 steps recomputed" in explorer.status.value
+
+
+def test_after_a_run_the_picture_is_its_last_step_until_something_moves():
+    explorer = make_explorer()
+    explorer.generate()
+    assert explorer.view().chosen == explorer.generation.token_ids[-1]
+    assert "step 12" in explorer.title.value
+    dial(explorer, "temperature").slider.value = 0.5
+    assert "next token after the prompt" in explorer.title.value
+    assert explorer.generation.token_ids
+
+
+def test_step_draws_one_token_and_the_steps_are_those_of_a_run():
+    explorer = make_explorer()
+    for count in range(1, 4):
         explorer.step()
+        assert len(explorer.generation.steps) == count
     stepped = explorer.generation.token_ids
     explorer.generate()
     assert explorer.generation.token_ids[:3] == stepped
+
+
+def test_a_step_after_a_change_begins_again():
+    explorer = make_explorer()
+    explorer.step()
+    explorer.step()
+    dial(explorer, "temperature").slider.value = 0.5
+    explorer.step()
+    assert len(explorer.generation.steps) == 1
+    assert explorer.generation.params.temperature == 0.5
+
+
+def test_reset_forgets_the_text():
+    explorer = make_explorer()
+    explorer.generate()
+    explorer.reset()
+    assert explorer.generation is None
+    assert "Generate runs to the end" in explorer.hint.value
+    assert [chip["text"] for chip in explorer.strip.tokens] == ["a", "b"]
+    assert len(explorer.branches) == 0
+    assert "next token after the prompt" in explorer.title.value
+    assert explorer.status.value == "ready"
 
 
 def test_tokens_stream_in_and_stop_keeps_them():
@@ -389,6 +302,23 @@ def test_an_interrupt_stops_a_run_within_a_token_and_leaves_the_panel_usable():
     assert len(explorer.generation.steps) == 3
 
 
+# Errors
+
+
+def test_a_model_that_raises_is_reported_in_red_and_the_panel_goes_on():
+    explorer = make_explorer(make_model(FailingModel))
+    explorer.generate()
+    assert 'role="alert"' in explorer.status.value
+    assert "RuntimeError: out of &lt;memory&gt;" in explorer.status.value
+    assert len(explorer.generation.steps) == 3
+    assert not explorer.generate_button.disabled
+    dial(explorer, "temperature").slider.value = 0.5
+    assert "alert" not in explorer.status.value
+    explorer.max_new_tokens.value = 2
+    explorer.generate()
+    assert len(explorer.generation.steps) == 2
+
+
 def test_an_error_on_the_loop_is_reported_too():
     async def scenario():
         explorer = make_explorer(make_model(FailingModel))
@@ -398,6 +328,37 @@ def test_an_error_on_the_loop_is_reported_too():
         assert len(explorer.generation.steps) == 3
 
     asyncio.run(scenario())
+
+
+def test_a_bad_prompt_is_reported_and_the_old_picture_is_dimmed():
+    explorer = make_explorer()
+    explorer.prompt.value = ""
+    assert "the prompt is empty" in explorer.status.value
+    assert "sampling-lab-stale" in explorer.picture._dom_classes
+    explorer.generate()
+    assert explorer.generation is None
+    assert not explorer.player.is_playing
+    explorer.prompt.value = "ab"
+    assert "sampling-lab-stale" not in explorer.picture._dom_classes
+    assert explorer.status.value == "ready"
+
+
+def test_logits_without_a_choice_are_reported():
+    model = TableModel(torch.full((8, 8), float("nan")), PIECES)
+    explorer = Explorer(model, prompt="ab")
+    assert "NaN" in explorer.status.value
+    assert explorer.picture.value == b""
+
+
+def test_hostile_tokens_are_shown_literally():
+    model = walk(PIECES, [0, 4, 5, 7, 6, 4])
+    explorer = Explorer(model, prompt="a", max_new_tokens=8)
+    explorer.generate()
+    texts = [chip["text"] for chip in explorer.strip.tokens]
+    assert texts[1:5] == ["<b>x", "</script>", "<|im_end|>", "&lt;"]
+    explorer.prompt.value = "<b>x"
+    assert "seed 0 draws &lt;/script&gt;" in explorer.title.value
+    assert "<b>" not in explorer.title.value
 
 
 # Memory, output, parts
@@ -423,6 +384,13 @@ def test_fifty_redraws_leave_no_figure_open_and_no_artist_behind():
     redraw(50)
     assert plt.get_fignums() == []
     assert living(Figure) == figures and living(Artist) <= artists
+
+
+def test_a_wide_vocabulary_draws_and_stays_within_reason():
+    explorer = Explorer(WideModel(), prompt="1", max_new_tokens=2)
+    explorer.params = explorer.params.replace(top_k=50, top_p=0.9)
+    assert "of 49,152" in explorer.caption.value
+    assert len(explorer.picture.value) < 120_000
 
 
 def test_a_saved_notebook_keeps_the_picture():

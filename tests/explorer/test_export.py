@@ -9,60 +9,7 @@ import pytest
 
 from sampling_lab import SamplingParams
 from sampling_lab.generation.branches import Tree
-from tests.explorer.panels import (
-    Case,
-    alert,
-    cases,
-    enter,
-    generated,
-    has,
-    press,
-    select,
-    settings,
-    starts,
-)
-
-
-@cases(
-    Case(
-        "code is shown until the text on the screen changes",
-        [
-            {"export.code.layout.display": "none"},
-            press("Copy code"),
-            {
-                "export.code.value": has("generate("),
-                "export.code.layout.display": "flex",
-            },
-            enter("export.target", "cli"),
-            {"export.code.value": starts("sampling-lab generate")},
-            settings(seed=8),
-        ],
-        {"export.code.value": "", "export.code.layout.display": "none"},
-        given=generated,
-    ),
-    Case(
-        "code that cannot be had is an error, and the next success takes it away",
-        [
-            select(1),
-            press("Fork"),
-            enter("export.target", "transformers"),
-            press("Copy code"),
-            {"alert": has("choose the notebook cell"), "export.code.value": ""},
-            enter("export.target", "sampling_lab"),
-            press("Copy code"),
-        ],
-        {"alert": "", "export.code.value": has("fork(")},
-        given=generated,
-    ),
-)
-def test_code(case):
-    case.check()
-
-
-def test_copied_code_is_that_of_the_session():
-    explorer = generated()
-    press("Copy code")(explorer)
-    assert explorer.export.code.value == explorer.code("sampling_lab")
+from tests.explorer.panels import alert, generated
 
 
 def test_saved_files_hold_the_picture_its_table_and_every_text(tmp_path):
@@ -87,7 +34,7 @@ def test_saved_files_hold_the_picture_its_table_and_every_text(tmp_path):
 
 
 @pytest.mark.parametrize("folder", ["~nobody-has-this-name/x", "a\0b", "x" * 300])
-def test_a_folder_that_cannot_be_is_told_of(folder):
+def test_a_folder_that_cannot_exist_is_an_error(folder):
     explorer = generated()
     explorer.export.folder.value = folder
     explorer.save()
@@ -105,6 +52,41 @@ def test_nothing_is_saved_where_nothing_can_be_written(tmp_path):
     assert alert(explorer) == ""
 
 
+def test_without_a_picture_there_is_nothing_to_save(tmp_path):
+    explorer = generated()
+    explorer.panel.shown = None
+    explorer.export.folder.value = str(tmp_path)
+    explorer.save()
+    assert "there is no picture to save" in alert(explorer)
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_copied_code_is_what_the_session_says_and_goes_with_the_text():
+    explorer = generated()
+    assert explorer.export.code.layout.display == "none"
+    explorer.export.copy_button.click()
+    assert explorer.export.code.value == explorer.code("sampling_lab")
+    assert explorer.export.code.layout.display == "flex"
+    explorer.export.target.value = "cli"
+    assert explorer.export.code.value.startswith("sampling-lab generate")
+    explorer.params = explorer.params.replace(seed=8)
+    assert explorer.export.code.value == ""
+    assert explorer.export.code.layout.display == "none"
+
+
+def test_code_that_cannot_be_had_is_an_error_and_the_next_success_takes_it_away():
+    explorer = generated()
+    explorer.strip.selected = 1
+    explorer.fork()
+    explorer.export.target.value = "transformers"
+    explorer.copy_code()
+    assert "choose the notebook cell" in alert(explorer)
+    assert explorer.export.code.value == ""
+    explorer.export.target.value = "sampling_lab"
+    explorer.copy_code()
+    assert alert(explorer) == "" and "fork(" in explorer.export.code.value
+
+
 def test_the_state_is_what_is_on_the_screen_and_plain_data():
     explorer = generated()
     explorer.tab.value = "Steps"
@@ -120,12 +102,3 @@ def test_the_state_is_what_is_on_the_screen_and_plain_data():
     assert state["is_playing"] is False and state["problems"] == []
     explorer.picker.path.value = "nothing/here.json"
     assert "there is no file" in explorer.state["problems"][0]
-
-
-def test_without_a_picture_there_is_nothing_to_save(tmp_path):
-    explorer = generated()
-    explorer.panel.shown = None
-    explorer.export.folder.value = str(tmp_path)
-    explorer.save()
-    assert "there is no picture to save" in alert(explorer)
-    assert [*tmp_path.iterdir()] == []

@@ -8,7 +8,7 @@ import torch
 from sampling_lab import SamplingParams, generate
 from sampling_lab.explorer import Explorer
 from sampling_lab.models.list_checkpoints import list_checkpoints
-from tests.explorer.panels import Case, alert, cases, dial, enter, generated, has, press
+from tests.explorer.panels import alert, dial, generated, make_explorer
 from tests.fakes import TableModel
 from tests.helpers import ROOT
 
@@ -16,50 +16,16 @@ XSLM = ROOT / "checkpoints/xslm/model.json"
 SCRATCH = ROOT / "checkpoints/scratch_llm/tiny_sft.pt"
 
 
-@cases(
-    Case(
-        "the card names the model",
-        [],
-        {
-            "picker.card.value": "table · fake · 64 parameters · vocabulary 8 · "
-            "context unlimited · float32 · dialect transformers",
-            "line": "Explorer(table)",
-        },
-    ),
-    Case(
-        "a path is typed and what a person wrote stays",
-        [enter("picker.path", str(XSLM))],
-        {
-            "model.card.vocab_size": 40,
-            "prompt": "hello",
-            "max_new_tokens": 9,
-            "picker.path.value": "",
-            "mode": "raw",
-        },
-        given=lambda: Explorer(SCRATCH, prompt="hello", max_new_tokens=9),
-    ),
-    Case(
-        "a model that cannot be loaded leaves the old one",
-        [
-            enter("picker.path", "no/where/nothing.json"),
-            {
-                "alert": has("there is no file"),
-                "picker.path.value": "no/where/nothing.json",  # to be corrected
-                "picker.card.value": has("table"),
-                "picker.path.disabled": False,
-                "steps": 6,
-            },
-            press("Step"),  # the next action that succeeds takes the error away
-        ],
-        {"alert": ""},
-        given=generated,
-    ),
-)
-def test_model_picker(case):
-    case.check()
+def test_the_card_names_the_model():
+    explorer = make_explorer()
+    card = explorer.picker.card
+    assert card.value == "table · fake · 64 parameters · vocabulary 8 · context " + (
+        "unlimited · float32 · dialect transformers"
+    )
+    assert repr(explorer) == "Explorer(table)"
 
 
-def test_the_checkpoints_at_hand_can_be_chosen(monkeypatch):
+def test_the_checkpoints_that_were_found_can_be_chosen(monkeypatch):
     monkeypatch.chdir(ROOT)
     explorer = Explorer(XSLM, params=SamplingParams(temperature=0.7, top_k=40, seed=3))
     paths = [value for _, value in explorer.picker.checkpoint.options[1:]]
@@ -74,12 +40,34 @@ def test_the_checkpoints_at_hand_can_be_chosen(monkeypatch):
     assert len(explorer.branches) == 0
     assert explorer.status.value.startswith("dropped 1 text of XSLM")
     assert "vocabulary 50,304" in explorer.picker.card.value
-    assert explorer.prompt.value == "The sky is"  # the example of this model
-    assert explorer.max_new_tokens.value == 256  # and its default
+    assert explorer.prompt.value == "The sky is"  # this model's example
+    assert explorer.max_new_tokens.value == 256  # its default
     assert dial(explorer, "top_k").box.value == "40"
     explorer.generate()
     expected = generate(explorer.model, "The sky is", explorer.params)
     assert explorer.generation == expected
+
+
+def test_a_path_is_typed_and_what_a_person_wrote_stays():
+    explorer = Explorer(SCRATCH, prompt="hello", max_new_tokens=9)
+    explorer.picker.path.value = str(XSLM)
+    assert explorer.model.card.vocab_size == 40
+    assert explorer.prompt.value == "hello" and explorer.max_new_tokens.value == 9
+    assert explorer.picker.path.value == ""
+    assert explorer.prompt_box.mode.value == "raw"
+
+
+def test_a_model_that_cannot_be_loaded_leaves_the_old_one(tmp_path):
+    explorer = generated()
+    before = explorer.generation
+    explorer.picker.path.value = str(tmp_path / "nothing.json")
+    assert "there is no file" in alert(explorer)
+    assert explorer.picker.path.value.endswith("nothing.json")  # to be corrected
+    assert "table" in explorer.picker.card.value
+    assert not explorer.picker.path.disabled
+    assert explorer.generation == before
+    explorer.step()  # the next thing that goes well takes the error away
+    assert alert(explorer) == ""
 
 
 def test_a_tiny_model_takes_controls_that_were_set_for_a_large_one():
@@ -101,7 +89,7 @@ def test_a_tiny_model_takes_controls_that_were_set_for_a_large_one():
 
 
 @pytest.mark.parametrize("path", ["a\0b", "x" * 5000, "~nobody-has-this-name/x", "/"])
-def test_a_path_that_cannot_be_is_told_of(path):
+def test_a_path_that_cannot_exist_is_an_error(path):
     explorer = generated()
     explorer.picker.path.value = path
     assert alert(explorer) != "" and explorer.model.card.name == "table"

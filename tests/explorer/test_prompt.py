@@ -6,54 +6,10 @@ import asyncio
 
 from sampling_lab import generate, load, score
 from sampling_lab.explorer import Explorer
-from tests.explorer.panels import (
-    Case,
-    WideModel,
-    cases,
-    enter,
-    generated,
-    has,
-    made,
-    make_explorer,
-    make_model,
-    press,
-    select,
-)
+from tests.explorer.panels import WideModel, generated, make_explorer, make_model
 from tests.helpers import ROOT, until
 
 SCRATCH = ROOT / "checkpoints/scratch_llm/tiny_sft.pt"
-
-
-@cases(
-    Case(
-        "a model without a tokenizer takes ids",
-        [
-            {"caption": has("kept 100 of 100")},
-            press("Generate"),
-            {"generation.prompt_ids": (1, 2, 3)},
-            enter("prompt", "one"),
-        ],
-        {"alert": has("type token ids")},
-        given=made(lambda: WideModel(100), prompt="1, 2 3", max_new_tokens=3),
-    ),
-    Case(
-        "a model without a template offers no chat",
-        [],
-        {
-            "prompt_box.mode.disabled": True,
-            "mode": "raw",
-            "prompt_box.system.layout.visibility": "hidden",
-        },
-    ),
-    Case(
-        "a prompt deselects and shows the next token after it",
-        [select(1), enter("prompt", "b")],
-        {"selected": -1, "title": has("next token after the prompt")},
-        given=generated,
-    ),
-)
-def test_prompt(case):
-    case.check()
 
 
 def test_typing_a_prompt_shows_its_next_token():
@@ -64,11 +20,28 @@ def test_typing_a_prompt_shows_its_next_token():
     assert explorer.model.forward_passes == 2
 
 
+def test_a_model_without_a_tokenizer_takes_ids():
+    explorer = Explorer(WideModel(100), prompt="1, 2 3", max_new_tokens=3)
+    assert "kept 100 of 100" in explorer.caption.value
+    explorer.generate()
+    assert explorer.generation.prompt_ids == (1, 2, 3)
+    explorer.prompt.value = "one"
+    assert "type token ids" in explorer.status.value
+
+
 def test_an_unknown_character_is_a_warning_in_the_status_line():
     explorer = Explorer("checkpoints/xslm/model-20-steps.json", prompt="Q: Zoë?\nA: ")
     assert "becomes �" in explorer.status.value
     explorer.generate()
     assert explorer.generation is not None
+
+
+def test_the_prompt_deselects_and_shows_what_comes_first():
+    explorer = generated()
+    explorer.strip.selected = 1
+    explorer.prompt.value = "b"
+    assert explorer.strip.selected == -1
+    assert "next token after the prompt" in explorer.title.value
 
 
 def test_chat_asks_by_the_template_with_its_system_line():
@@ -83,7 +56,13 @@ def test_chat_asks_by_the_template_with_its_system_line():
     assert explorer.state["mode"] == "chat"
 
 
-def test_the_system_line_is_a_message(monkeypatch):
+def test_a_model_without_a_template_offers_no_chat():
+    explorer = make_explorer()
+    assert explorer.prompt_box.mode.disabled and explorer.prompt_box.mode.value == "raw"
+    assert explorer.prompt_box.system.layout.visibility == "hidden"
+
+
+def test_the_system_line_is_a_separate_message(monkeypatch):
     asked = []
     model = make_model(chat=True)
     monkeypatch.setattr(
