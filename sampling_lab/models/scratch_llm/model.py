@@ -116,11 +116,7 @@ class ScratchLLM(CachedModel):
         return self._text_ids(f"<|{role}|>\n")
 
     def _extend(self, new_ids: tuple[int, ...], past_length: int) -> Tensor:
-        end, context = past_length + len(new_ids), self._sizes.context_length
-        if end > context:
-            raise PromptError(
-                f"{end} tokens do not fit the context of {context}; shorten the prompt"
-            )
+        end = self._end(new_ids, past_length)
         embed = self._token_embed
         x = F.embedding(torch.tensor(new_ids, device=embed.device), embed)
         x = x + self._position_embed[past_length:end]  # (T, C)
