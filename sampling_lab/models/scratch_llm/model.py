@@ -30,11 +30,8 @@ def load(
 ) -> ScratchLLM:
     """Load a ``.pt`` of any stage: base, SFT, reward, DPO, PPO or GRPO.
 
-    Args:
-        path: the file; it is only read.
-        device: "auto" (CUDA where there is one), "cpu", "cuda", ….
-        dtype: "auto" (the file's own), "float32", "bfloat16", "float16", "float64".
-        trust_remote_code: has no effect, since nothing in a ``.pt`` is ever run.
+    The arguments are those of `sampling_lab.load`. The file is only read, and nothing
+    in a ``.pt`` is ever run, so `trust_remote_code` has no effect.
 
     Raises:
         CheckpointError: not such a file, weights that its configuration does not

@@ -76,12 +76,8 @@ def load(
 ) -> XSLM:
     """Load a checkpoint file.
 
-    Args:
-        path: the JSON file.
-        device: "auto" (CUDA where there is one) or a torch device with float64.
-        dtype: "auto" or "float64"; the format has no other.
-        trust_remote_code: without effect; the format holds no code.
-        options: the format has none.
+    The arguments are those of `sampling_lab.load`: of dtypes the format has only
+    float64, it holds no code, and it has no options.
 
     Raises:
         CheckpointError: the file is not a whole, consistent checkpoint.
