@@ -381,6 +381,15 @@ class CachedModel(Model):
     def _clear(self) -> None:
         """Drop the cache."""
 
+    def _end(self, new_ids: tuple[int, ...], past_length: int) -> int:
+        """Return how many tokens that makes; `PromptError` if they do not fit."""
+        end, context = past_length + len(new_ids), self.card.context_length
+        if context is not None and end > context:
+            raise PromptError(
+                f"{end} tokens do not fit the context of {context}; shorten the prompt"
+            )
+        return end
+
     def reset(self) -> None:
         """Forget remembered logits and the cache."""
         super().reset()

@@ -7,12 +7,7 @@ import torch
 from ..errors import ParameterError
 from .checks import first_sentence
 
-_DTYPES = {
-    "float32": torch.float32,
-    "bfloat16": torch.bfloat16,
-    "float16": torch.float16,
-    "float64": torch.float64,
-}
+_DTYPES = ("float32", "bfloat16", "float16", "float64")
 
 
 def find_device(name: str) -> torch.device:
@@ -48,4 +43,5 @@ def find_dtype(name: str, own: torch.dtype) -> torch.dtype:
         raise ParameterError(
             f"dtype must be auto or {', '.join(_DTYPES)}, got {name!r}"
         )
-    return _DTYPES[name]
+    dtype: torch.dtype = getattr(torch, name)
+    return dtype

@@ -66,11 +66,7 @@ def first_refused(file: IO[bytes]) -> str | None:
 
     A pickle that is cut short is read as far as it goes.
     """
-    names = imported_names(file)
-    while True:
-        try:
-            name = next(names, None)
-        except ValueError:
-            return None
-        if name is None or name not in HARMLESS:
-            return name
+    try:
+        return next((n for n in imported_names(file) if n not in HARMLESS), None)
+    except ValueError:
+        return None

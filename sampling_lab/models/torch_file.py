@@ -6,7 +6,6 @@ import codecs
 import re
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -222,8 +221,9 @@ def _check_member(path: Path, archive: zipfile.ZipFile, name: str) -> None:
 
 def _torch_load(path: Path, **options: Any) -> Any:
     """Call `torch.load` with TorchVersion allowed for the time of the call only."""
+    missing = {TorchVersion} - set(torch.serialization.get_safe_globals())
     try:
-        with _torch_version_allowed():
+        with torch.serialization.safe_globals([*missing]):
             return torch.load(path, weights_only=True, **options)
     except Exception as error:
         raise CheckpointError(
@@ -232,17 +232,9 @@ def _torch_load(path: Path, **options: Any) -> Any:
         ) from error
 
 
-def _torch_version_allowed() -> AbstractContextManager[None]:
-    """Allow TorchVersion, and leave what the caller has allowed as it is."""
-    if TorchVersion in torch.serialization.get_safe_globals():
-        return nullcontext()
-    return torch.serialization.safe_globals([TorchVersion])
-
-
 def _check_sizes(path: Path, outline: dict[str, Any]) -> None:
     """Refuse tensors that claim more bytes than the file has."""
-    size = path.stat().st_size
-    total = 0
+    size, total = path.stat().st_size, 0
     for name, tensor in _tensors(outline):
         total += tensor.numel() * tensor.itemsize
         claimed = max(total, tensor.untyped_storage().nbytes())

@@ -53,18 +53,16 @@ def make_card(
         stop_token_ids=_ends(*sources, width=vocab_size),
         bos_token_id=_begin(*sources, width=vocab_size),
         chat=bool(getattr(tokenizer, "has_chat_template", False)),
-        default_max_new_tokens=_reply_length(context),
+        # A quarter of a context that is short.
+        default_max_new_tokens=(
+            64 if context is None else max(1, min(64, context // 4))
+        ),
         defaults=_defaults(authors),
         files=tuple(files),
         details={"architecture": type(network).__name__},
     )
     _check_tokenizer(card, tokenizer)
     return card
-
-
-def _reply_length(context: int | None, usual: int = 64) -> int:
-    """Return the usual length of a reply, or a quarter of a context that is short."""
-    return usual if context is None else max(1, min(usual, context // 4))
 
 
 def _ends(*sources: Any, width: int) -> tuple[int, ...]:

@@ -25,15 +25,9 @@ SOURCE = "source.json"
 
 # llama.cpp splits numbers into single digits for these before its GPT-2 pattern;
 # transformers does not know them and would split the text as GPT-2 does.
-_SINGLE_DIGITS = {
-    "smollm",
-    "starcoder",
-    "refact",
-    "command-r",
-    "codeshell",
-    "exaone",
-    "minerva-7b",
-}
+_SINGLE_DIGITS = set(
+    "smollm starcoder refact command-r codeshell exaone minerva-7b".split()
+)
 _END_KEYS = ("eos_token_id", "eot_token_id", "eom_token_id")
 
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 from gguf import GGMLQuantizationType, GGUFReader, GGUFValueType
+from gguf.gguf_reader import READER_SUPPORTED_VERSIONS
 
 from ...errors import CheckpointError
 from ..checks import first_sentence
 
-_VERSIONS = (2, 3)
 _MOST_KEYS, _MOST_TENSORS = 1_024, 16_384
 # Of all arrays together: `GGUFReader`, which transformers uses, takes a kilobyte for
 # each. A vocabulary of 262,144 tokens has 1.3 million.
@@ -54,35 +54,28 @@ def read_header(path: Path) -> GgufHeader:
     Raises:
         CheckpointError: not GGUF, an unknown version, cut short, or damaged.
     """
-    size = path.stat().st_size
-    if size < 24:
-        raise CheckpointError(f"{path} ({size} bytes) is too short to be a GGUF file")
     try:
-        _check_counts(path)
+        with path.open("rb") as file:
+            magic, version, tensors, keys = struct.unpack("<4sIQQ", file.read(24))
+        if magic != b"GGUF" or version not in READER_SUPPORTED_VERSIONS:
+            raise ValueError(f"it begins {magic!r}, version {version}, not GGUF 2 or 3")
+        if keys > _MOST_KEYS or tensors > _MOST_TENSORS:
+            raise ValueError(f"it claims to have {keys:,} keys and {tensors:,} tensors")
         with np.errstate(over="raise"):  # an offset beyond 64 bits
             return _header(_CheckedReader(path))
     except Exception as error:  # the reader raises many kinds over damaged bytes
         raise CheckpointError(
-            f"{path} ({size} bytes) is cut short or damaged: {first_sentence(error)}; "
-            "copy or download it again"
+            f"{path} ({path.stat().st_size} bytes) is cut short or damaged: "
+            f"{first_sentence(error)}; copy or download it again"
         ) from None
-
-
-def _check_counts(path: Path) -> None:
-    with path.open("rb") as file:
-        magic, version, tensors, keys = struct.unpack("<4sIQQ", file.read(24))
-    if magic != b"GGUF" or version not in _VERSIONS:
-        raise ValueError(f"it begins {magic!r}, version {version}, not GGUF 2 or 3")
-    if keys > _MOST_KEYS or tensors > _MOST_TENSORS:
-        raise ValueError(f"it claims to have {keys:,} keys and {tensors:,} tensors")
 
 
 class _CheckedReader(GGUFReader):
     """The library's reader, except that no size in the file is taken on trust.
 
     The library shortens what reaches beyond the end of the file, and makes several
-    objects for every value of an array. Here the first is an error, and an array is
-    passed over: its field holds its length.
+    objects for every value of an array. Here the first is an error, and an array's
+    field holds its length.
     """
 
     values = 0  # in all arrays so far
@@ -92,14 +85,10 @@ class _CheckedReader(GGUFReader):
     ) -> Any:
         if dtype is np.uint64 and count > _MOST_DIMENSIONS:
             raise ValueError(f"a tensor claims {count} dimensions")
-        self._check_inside(offset, int(count) * np.dtype(dtype).itemsize)
-        return super()._get(offset, dtype, count, *rest, **order)
-
-    def _check_inside(self, offset: int, length: int) -> None:
-        if offset + length > len(self.data):
-            raise ValueError(
-                f"{length} bytes are promised at byte {offset} of {len(self.data)}"
-            )
+        found = super()._get(offset, dtype, count, *rest, **order)
+        if len(found) < count:
+            raise ValueError(f"{count} values are promised at byte {offset}")
+        return found
 
     def _get_str(self, offset: int) -> Any:
         length, text = super()._get_str(offset)
@@ -112,22 +101,18 @@ class _CheckedReader(GGUFReader):
             return super()._get_field_parts(orig_offs, raw_type)
         kind = GGUFValueType(self._get(orig_offs, np.uint32)[0])
         length = self._get(orig_offs + 4, np.uint64)
-        end = self._end_of_array(kind, orig_offs + 12, int(length[0]))
-        return end - orig_offs, [length], [0], [GGUFValueType.UINT64]
-
-    def _end_of_array(self, kind: GGUFValueType, start: int, count: int) -> int:
+        start, count = orig_offs + 12, int(length[0])
         self.values += count
         if self.values > _MOST_VALUES:
             raise ValueError(f"an array of {count:,} values at byte {start}")
-        if kind != GGUFValueType.STRING:
-            length = count * np.dtype(self.gguf_scalar_to_np[kind]).itemsize
-            self._check_inside(start, length)
-            return start + length
-        data = self.data.data
-        for _ in range(count):
-            start += 8 + struct.unpack_from("<Q", data, start)[0]
-        self._check_inside(start, 0)
-        return start
+        if kind == GGUFValueType.STRING:
+            end = start
+            for _ in range(count):
+                end += 8 + struct.unpack_from("<Q", self.data.data, end)[0]
+        else:
+            end = start + count * np.dtype(self.gguf_scalar_to_np[kind]).itemsize
+        self._get(start, np.uint8, end - start)  # it lies inside the file
+        return end - orig_offs, [length], [0], [GGUFValueType.UINT64]
 
 
 def _header(reader: _CheckedReader) -> GgufHeader:

@@ -96,7 +96,7 @@ class HuggingFaceModel(CachedModel):
     def _extend(self, new_ids: tuple[int, ...], past_length: int) -> Tensor:
         if self._cache_name is None:
             return self._run(self._path[:past_length] + new_ids)
-        if past_length and kv_cache.is_recurrent(self._cache):
+        if past_length and any(self._cache.is_linear):
             # Some architectures forget their state when given several tokens at once.
             for token_id in new_ids[:-1]:
                 self._run((token_id,))

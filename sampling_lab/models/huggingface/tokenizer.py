@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -121,7 +122,8 @@ class HfTokenizer:
             return _byte_level
         if "WordPiece" in kinds:
             return _word_piece
-        if kinds & {"Metaspace", "ByteFallback"} or self._spells_spaces():
+        spells_spaces = any(p.startswith(_SPACE) for p in self._pieces.values())
+        if kinds & {"Metaspace", "ByteFallback"} or spells_spaces:
             return _sentence_piece
         return str.encode
 
@@ -132,9 +134,6 @@ class HfTokenizer:
             return {"ByteLevel"} if hasattr(self.wrapped, "byte_decoder") else set()
         parts = (backend.decoder, backend.pre_tokenizer)
         return {kind for part in parts if part for kind in _types(part)}
-
-    def _spells_spaces(self) -> bool:
-        return any(piece.startswith(_SPACE) for piece in self._pieces.values())
 
 
 def load_tokenizer(
@@ -212,11 +211,8 @@ def _byte_level(piece: str) -> bytes:
 
 
 def _sentence_piece(piece: str) -> bytes:
-    if len(piece) == 6 and piece.startswith("<0x") and piece.endswith(">"):
-        try:
-            return bytes([int(piece[3:5], 16)])
-        except ValueError:
-            return piece.encode()
+    if byte := re.fullmatch("<0x([0-9A-Fa-f]{2})>", piece):
+        return bytes.fromhex(byte[1])
     return piece.replace(_SPACE, " ").encode()
 
 

@@ -11,12 +11,7 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache, KimiLinearConfig, KimiLinearForCausalLM
 
-from ...errors import (
-    CheckpointError,
-    MissingPackageError,
-    ParameterError,
-    PromptError,
-)
+from ...errors import CheckpointError, MissingPackageError, ParameterError
 from ..base import CachedModel, ModelCard
 from ..checks import dictionary_in, is_plain, listed
 from ..device import find_device, find_dtype
@@ -122,11 +117,7 @@ class KimiK3(CachedModel):
         self._cache: DynamicCache | None = None
 
     def _extend(self, new_ids: tuple[int, ...], past_length: int) -> Tensor:
-        end, context = past_length + len(new_ids), self.card.context_length
-        if context is not None and end > context:
-            raise PromptError(
-                f"{end} tokens do not fit the context of {context}; shorten the prompt"
-            )
+        self._end(new_ids, past_length)
         if self._cache is None:
             self._cache = DynamicCache(config=self.network.config)
         ids = torch.tensor([new_ids], device=self.network.device)  # (1, T)

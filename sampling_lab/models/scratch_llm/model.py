@@ -30,11 +30,8 @@ def load(
 ) -> ScratchLLM:
     """Load a ``.pt`` of any stage: base, SFT, reward, DPO, PPO or GRPO.
 
-    Args:
-        path: the file; it is only read.
-        device: "auto" (CUDA where there is one), "cpu", "cuda", ….
-        dtype: "auto" (the file's own), "float32", "bfloat16", "float16", "float64".
-        trust_remote_code: has no effect, since nothing in a ``.pt`` is ever run.
+    The arguments are those of `sampling_lab.load`. The file is only read, and nothing
+    in a ``.pt`` is ever run, so `trust_remote_code` has no effect.
 
     Raises:
         CheckpointError: not such a file, weights that its configuration does not
@@ -116,11 +113,7 @@ class ScratchLLM(CachedModel):
         return self._text_ids(f"<|{role}|>\n")
 
     def _extend(self, new_ids: tuple[int, ...], past_length: int) -> Tensor:
-        end, context = past_length + len(new_ids), self._sizes.context_length
-        if end > context:
-            raise PromptError(
-                f"{end} tokens do not fit the context of {context}; shorten the prompt"
-            )
+        end = self._end(new_ids, past_length)
         embed = self._token_embed
         x = F.embedding(torch.tensor(new_ids, device=embed.device), embed)
         x = x + self._position_embed[past_length:end]  # (T, C)

@@ -65,9 +65,8 @@ class R50k:
 
     def token_text(self, token_id: int) -> str:
         """Return one token made visible, ``⟨id⟩`` for an id above 50256."""
-        if token_id >= VOCAB_SIZE:
-            return f"⟨{token_id}⟩"
-        return visible_bytes(self.token_bytes(token_id))
+        known = token_id < VOCAB_SIZE
+        return visible_bytes(self.token_bytes(token_id)) if known else f"⟨{token_id}⟩"
 
 
 @lru_cache(maxsize=1)
@@ -90,12 +89,21 @@ def load_r50k() -> R50k:
     if path is None:
         return R50k(tiktoken.get_encoding("r50k_base"))
     ranks = _read_ranks(path)
-    if not _is_r50k(ranks):
+    if ranks is None:
         raise CheckpointError(
             f"{path} is not r50k_base (its SHA-256 differs); delete it and run "
             "`sampling-lab fetch r50k_base`"
         )
-    return R50k(_encoding(ranks))
+    pairs = (line.split() for line in ranks.splitlines())
+    return R50k(
+        tiktoken.Encoding(
+            name="r50k_base",
+            pat_str=r50k_pat_str,
+            mergeable_ranks={base64.b64decode(token): int(n) for token, n in pairs},
+            special_tokens={"<|endoftext|>": END_OF_TEXT},
+            explicit_n_vocab=VOCAB_SIZE,
+        )
+    )
 
 
 def fetch(*, progress: bool = True) -> Path:
@@ -105,7 +113,7 @@ def fetch(*, progress: bool = True) -> Path:
         FetchError: no download, or not the expected file.
     """
     path = _local_file()
-    if path is not None and _is_r50k(_read_ranks(path)):
+    if path is not None and _read_ranks(path):
         return path
     target = directory() / "vocab.bpe"
     download_file(MERGES, target, progress=progress)
@@ -124,34 +132,21 @@ def _local_file() -> Path | None:
     return next((path for path in paths if path.is_file()), None)
 
 
-def _read_ranks(path: Path) -> bytes:
+def _read_ranks(path: Path) -> bytes | None:
     """Return tiktoken's file of ranks: a line for each token, in order of its id.
 
-    GPT-2's merges give the same bytes: the 256 bytes first, then every merge.
+    GPT-2's merges give the same bytes: the 256 bytes first, then every merge. None for
+    any other file.
     """
-    if path.suffix == ".tiktoken":
-        return path.read_bytes()
-    byte_of = byte_of_character()
-    merges = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    words = [*byte_of, *(line.replace(" ", "") for line in merges[1:])]  # no version
-    tokens = (bytes(byte_of.get(c, 0) for c in word) for word in words)
-    lines = (b"%b %d\n" % (base64.b64encode(t), n) for n, t in enumerate(tokens))
-    return b"".join(lines)
-
-
-def _is_r50k(ranks: bytes) -> bool:
-    return hashlib.sha256(ranks).hexdigest() == _RANKS_SHA256
-
-
-def _encoding(ranks: bytes) -> tiktoken.Encoding:
-    pairs = (line.split() for line in ranks.splitlines())
-    return tiktoken.Encoding(
-        name="r50k_base",
-        pat_str=r50k_pat_str,
-        mergeable_ranks={base64.b64decode(token): int(rank) for token, rank in pairs},
-        special_tokens={"<|endoftext|>": END_OF_TEXT},
-        explicit_n_vocab=VOCAB_SIZE,
-    )
+    ranks = path.read_bytes()
+    if path.suffix != ".tiktoken":
+        byte_of = byte_of_character()
+        merges = ranks.decode(errors="replace").splitlines()[1:]  # without the version
+        words = [*byte_of, *(line.replace(" ", "") for line in merges)]
+        tokens = (bytes(byte_of.get(c, 0) for c in word) for word in words)
+        lines = (b"%b %d\n" % (base64.b64encode(t), n) for n, t in enumerate(tokens))
+        ranks = b"".join(lines)
+    return ranks if hashlib.sha256(ranks).hexdigest() == _RANKS_SHA256 else None
 
 
 def _tiktoken_has_it() -> bool:

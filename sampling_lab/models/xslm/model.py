@@ -76,12 +76,8 @@ def load(
 ) -> XSLM:
     """Load a checkpoint file.
 
-    Args:
-        path: the JSON file.
-        device: "auto" (CUDA where there is one) or a torch device with float64.
-        dtype: "auto" or "float64"; the format has no other.
-        trust_remote_code: without effect; the format holds no code.
-        options: the format has none.
+    The arguments are those of `sampling_lab.load`: of dtypes the format has only
+    float64, it holds no code, and it has no options.
 
     Raises:
         CheckpointError: the file is not a whole, consistent checkpoint.
@@ -108,13 +104,8 @@ def train(
 ) -> XSLM:
     """Train a new model, or a copy of `checkpoint` further, and return it.
 
-    Args:
-        pairs: questions and answers, without newlines.
-        steps: how many more steps, >= 1.
-        seed: draws the initial weights; None means 0. Only for a new model.
-        learning_rate: > 0; None means 1.0, or that of `checkpoint`.
-        checkpoint: a model or a file to continue; chunks equal one long training.
-        on_step: called with the step's number and the loss (nats a token) before it.
+    The arguments are those of `training.train_checkpoint`, except that `checkpoint` is
+    a model or a file; training in chunks equals one long training.
 
     Example:
         >>> from sampling_lab.models.xslm.model import train

@@ -135,9 +135,7 @@ class BPE:
         return tokens
 
     def _warn_of_unknown(self, text: str) -> None:
-        lacking = [
-            at for at, character in enumerate(text) if character not in self._ids
-        ]
+        lacking = [at for at, sign in enumerate(text) if sign not in self._ids]
         if not lacking:
             return
         more = f", and so do {len(lacking) - 1} more" if len(lacking) > 1 else ""

@@ -99,7 +99,11 @@ def train_checkpoint(
     weights = {name: weight.clone() for name, weight in checkpoint.weights.items()}
     for step in range(settings.steps, settings.steps + steps):
         loss = _descend(weights, inputs, targets, settings.learning_rate)
-        _check_loss(loss, step)
+        if not loss < float("inf"):
+            raise SamplingLabError(
+                f"the loss must stay finite, got {loss} at step {step}; "
+                "use a smaller learning_rate"
+            )
         if on_step is not None:
             on_step(step, loss)
     return Checkpoint(
@@ -177,14 +181,6 @@ def _descend(
     for (name, leaf), gradient in zip(leaves.items(), gradients, strict=True):
         weights[name] = _rounded(leaf.detach() - stride * gradient)
     return loss.item()
-
-
-def _check_loss(loss: float, step: int) -> None:
-    if not loss < float("inf"):
-        raise SamplingLabError(
-            f"the loss must stay finite, got {loss} at step {step}; "
-            "use a smaller learning_rate"
-        )
 
 
 def _rounded(weight: Tensor) -> Tensor:
