@@ -216,7 +216,8 @@ def binomial_band(prob: float, draws: int) -> tuple[float, float]:
     """
     p = torch.tensor(prob, dtype=torch.float64).clamp(0, 1)
     counts = torch.arange(draws + 1, dtype=torch.float64)
-    below = Binomial(draws, p).log_prob(counts).exp().cumsum(0)  # P(X <= count)
+    logs: Tensor = Binomial(draws, p).log_prob(counts)  # type: ignore[no-untyped-call]  # torch has no types there
+    below = logs.exp().cumsum(0)  # P(X <= count)
     low = int((below <= _OUTSIDE).sum())
     high = int((below < 1 - _OUTSIDE).sum())
     return low / draws, min(high, draws) / draws

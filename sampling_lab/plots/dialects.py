@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, to_hex
@@ -111,8 +112,9 @@ def _draw_cell(ax: Axes, x: int, y: int, prob: float, stage: str | None) -> None
         ax.barh(y, 1.0, 1.0, x - 0.5, color=color, edgecolor=PAPER, linewidth=2)
         write(ax, x, y, f"{prob:.3f}", ha="center", color=ink_on(color))
         return
-    style = {"hatch": stage_hatch(stage), "edgecolor": HATCHING, "facecolor": PAPER}
-    ax.barh(y, 0.94, 0.86, x - 0.47, linewidth=0.0, **style)
+    colors: dict[str, Any] = {"facecolor": PAPER, "edgecolor": HATCHING}
+    hatch = stage_hatch(stage)
+    ax.barh(y, 0.94, 0.86, x - 0.47, hatch=hatch, linewidth=0.0, **colors)
     behind = {"facecolor": PAPER, "edgecolor": "none", "pad": 1.2}
     write(ax, x, y, stage, ha="center", color=FAINT, bbox=behind)
 
