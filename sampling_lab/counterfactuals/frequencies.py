@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.distributions import Binomial
 
 from ..errors import ParameterError
 from ..sampling.draws import Race, UniformDraw, inverse_cdf, race_scores
@@ -213,21 +214,13 @@ def binomial_band(prob: float, draws: int) -> tuple[float, float]:
     >>> binomial_band(0.5, 100)
     (0.4, 0.6)
     """
-    prob = min(1.0, max(0.0, prob))
+    p = torch.tensor(prob, dtype=torch.float64).clamp(0, 1)
     counts = torch.arange(draws + 1, dtype=torch.float64)
-    ways = _log_factorial(torch.tensor(float(draws))) - (
-        _log_factorial(counts) + _log_factorial(draws - counts)
-    )
-    p = torch.tensor(prob, dtype=torch.float64)
-    hits, misses = torch.xlogy(counts, p), torch.xlogy(draws - counts, 1 - p)
-    below = (ways + hits + misses).exp().cumsum(0)  # P(X <= count)
+    logs: Tensor = Binomial(draws, p).log_prob(counts)  # type: ignore[no-untyped-call]  # torch has no types there
+    below = logs.exp().cumsum(0)  # P(X <= count)
     low = int((below <= _OUTSIDE).sum())
     high = int((below < 1 - _OUTSIDE).sum())
     return low / draws, min(high, draws) / draws
-
-
-def _log_factorial(counts: Tensor) -> Tensor:
-    return torch.lgamma(counts.double() + 1)
 
 
 def seed_grid(

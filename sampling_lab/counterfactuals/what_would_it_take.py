@@ -103,11 +103,7 @@ def smallest_p(
     Found by applying the chain: the token is kept at this value and not at 1e-9 less.
     The most likely token is kept by every p.
 
-    Args:
-        logits: the model's logits, shape (V,).
-        token_id: the token.
-        params: everything but top_p; None is `SamplingParams()`.
-        history: the tokens before; needed where `params.needs_history`.
+    The arguments are those of `smallest_k`; what `params` says of top_p is not used.
 
     Returns:
         p in (0, 1], or None if another stage removes the token at any p.
@@ -119,9 +115,8 @@ def smallest_p(
     params = params or SamplingParams()
 
     def keeps(n: int) -> bool:
-        return bool(
-            _kept(params.replace(top_p=n / _P_STEPS), logits, history)[token_id]
-        )
+        with_p = params.replace(top_p=n / _P_STEPS)
+        return bool(_kept(with_p, logits, history)[token_id])
 
     n = _smallest(keeps, _P_STEPS)
     return None if n is None else n / _P_STEPS

@@ -17,7 +17,7 @@ from .loop import Run, fork
 from .results import Generation, Step, first_difference, ledger_after
 
 _FORMAT, _VERSION = "sampling_lab branches", 1
-_FIELDS = {"id", "parent", "index", "token_id", "generation"}
+_FIELDS = ("id", "parent", "index", "token_id", "generation")
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,13 +205,8 @@ class Tree:
     def to_dict(self) -> dict[str, Any]:
         """Return strict JSON data; `from_dict` gives an equal tree."""
         branches = [
-            {
-                "id": branch.id,
-                "parent": branch.parent,
-                "index": branch.index,
-                "token_id": branch.token_id,
-                "generation": branch.generation.to_dict(),
-            }
+            {name: getattr(branch, name) for name in _FIELDS}
+            | {"generation": branch.generation.to_dict()}
             for branch in self
         ]
         return {"format": _FORMAT, "version": _VERSION, "branches": branches}
@@ -248,7 +243,7 @@ class Tree:
 
     def _read(self, entry: Any) -> Branch:
         """Return a branch from JSON data that fits the branches so far."""
-        if not isinstance(entry, dict) or set(entry) != _FIELDS:
+        if not isinstance(entry, dict) or set(entry) != set(_FIELDS):
             raise ParameterError(
                 f"a saved branch must have {', '.join(sorted(_FIELDS))}, "
                 f"got {str(entry)[:60]!r}"

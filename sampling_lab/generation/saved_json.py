@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any, NoReturn, get_args, get_origin, get_type_hints
 
 from ..errors import ParameterError, SamplingLabError
+from ..models.files import write_whole
 from ..sampling.draws import DrawResult
 from .results import Generation, Step
 
@@ -19,14 +18,7 @@ def write(path: str | Path, data: Any, indent: int | None = None) -> None:
     document = json.dumps(data, indent=indent, ensure_ascii=False, allow_nan=False)
     # A lone surrogate becomes its JSON escape.
     encoded = f"{document}\n".encode("utf-8", "backslashreplace")
-    descriptor, scratch = tempfile.mkstemp(prefix=".save-", dir=Path(path).parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(encoded)
-        os.replace(scratch, path)
-    except BaseException:
-        os.unlink(scratch)
-        raise
+    write_whole(Path(path), encoded)
 
 
 def read(path: str | Path) -> Any:

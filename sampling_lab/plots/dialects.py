@@ -17,11 +17,10 @@ from .drawing.labels import Tokens, token_label
 from .drawing.style import (
     FAINT,
     FINAL,
-    FONT_SIZE,
     HATCHING,
-    INK,
     LIGHT,
     PAPER,
+    name_axes,
     new_axes,
     quiet_frame,
     stage_hatch,
@@ -90,8 +89,7 @@ def plot_dialects(
     """
     rows = dialects_table(comparison, n=n)
     ids = next(iter(comparison.ledgers.values())).top(n)
-    if ax is None:
-        ax = new_axes(3.2 + 1.0 * len(ids), 0.9 + 0.46 * len(rows))
+    ax = ax or new_axes(3.2 + 1.0 * len(ids), 0.9 + 0.46 * len(rows))
     for y, row in enumerate(rows):
         for x, (prob, stage) in enumerate(zip(row.final, row.removed_by, strict=True)):
             _draw_cell(ax, x, y, prob, stage)
@@ -104,11 +102,7 @@ def plot_dialects(
     ax.set_xlim(-0.5, len(ids) - 0.5)
     ax.set_ylim(len(rows) - 0.5, -0.5)
     ax.spines[:].set_visible(False)
-    ax.set_xlabel(
-        "✓ checked against the engine   – read from its sources",
-        fontsize=FONT_SIZE,
-        color=INK,
-    )
+    name_axes(ax, "✓ checked against the engine   – read from its sources")
     return ax
 
 
@@ -118,12 +112,9 @@ def _draw_cell(ax: Axes, x: int, y: int, prob: float, stage: str | None) -> None
         ax.barh(y, 1.0, 1.0, x - 0.5, color=color, edgecolor=PAPER, linewidth=2)
         write(ax, x, y, f"{prob:.3f}", ha="center", color=ink_on(color))
         return
-    style: dict[str, Any] = {
-        "facecolor": PAPER,
-        "edgecolor": HATCHING,
-        "linewidth": 0.0,
-    }
-    ax.barh(y, 0.94, 0.86, x - 0.47, hatch=stage_hatch(stage), **style)
+    colors: dict[str, Any] = {"facecolor": PAPER, "edgecolor": HATCHING}
+    hatch = stage_hatch(stage)
+    ax.barh(y, 0.94, 0.86, x - 0.47, hatch=hatch, linewidth=0.0, **colors)
     behind = {"facecolor": PAPER, "edgecolor": "none", "pad": 1.2}
     write(ax, x, y, stage, ha="center", color=FAINT, bbox=behind)
 
@@ -163,16 +154,10 @@ def plot_dialect_distance(
 ) -> Axes:
     """Draw how far two dialects lie apart against temperature.
 
-    Args:
-        logits: the model's logits, shape (V,).
-        params: everything but temperature and dialect.
-        first: a dialect.
-        second: another one.
-        temperatures: each >= 0.
-        ax: the axes to draw on; None makes a new figure.
+    The arguments are those of `distance_table`, and `ax`, the axes to draw on; None
+    makes a new figure.
     """
-    if ax is None:
-        ax = new_axes(8.0, 3.6)
+    ax = ax or new_axes(8.0, 3.6)
     pairs = distance_table(logits, params, first, second, temperatures)
     quiet_frame(ax, grid="both")
     x, y = zip(*pairs, strict=True)
@@ -180,7 +165,5 @@ def plot_dialect_distance(
     ax.plot(x, y, color=FINAL, linewidth=2.6)
     ax.set_xlim(min(x), max(x))
     ax.set_ylim(bottom=0.0)
-    style: dict[str, Any] = {"fontsize": FONT_SIZE, "color": INK}
-    ax.set_xlabel("temperature", **style)
-    ax.set_ylabel(f"mass that differs\n{first} / {second}", **style)
+    name_axes(ax, "temperature", f"mass that differs\n{first} / {second}")
     return ax

@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 from ..sampling.ledger import Ledger
 from .distribution_rows import Bar, axis_limit, caption, distribution_table
 from .drawing.labels import Tokens, shorten
-from .drawing.shapes import Box, HatchedRectangles, Markers, Rectangles
+from .drawing.shapes import HatchedRectangles, Markers, Rectangles, row_box
 from .drawing.style import (
     CHOSEN,
     FAINT,
@@ -20,6 +20,7 @@ from .drawing.style import (
     HATCHING,
     INK,
     PAPER,
+    name_axes,
     new_axes,
     quiet_frame,
     stage_hatch,
@@ -65,14 +66,10 @@ def plot_distribution(
         >>> ax = plot_distribution(Chain().ledger(torch.tensor([2.0, 1.0])))
     """
     bars = distribution_table(ledger, tokens=tokens, chosen=chosen, n=n)
-    if ax is None:
-        ax = new_axes(8.0, 1.7 + 0.3 * len(bars))
-    has_chosen = any(bar.chosen for bar in bars)
-    artists = DistributionArtists(
-        ax, len(bars), explain_chosen=has_chosen, **bar_options
-    )
-    artists.show(bars)
-    ax.set_xlabel(f"probability\n{caption(ledger)}", fontsize=FONT_SIZE, color=INK)
+    ax = ax or new_axes(8.0, 1.7 + 0.3 * len(bars))
+    bar_options["explain_chosen"] = any(bar.chosen for bar in bars)
+    DistributionArtists(ax, len(bars), **bar_options).show(bars)
+    name_axes(ax, f"probability\n{caption(ledger)}")
     return ax
 
 
@@ -113,8 +110,8 @@ class DistributionArtists:
         """Draw these bars, at most as many as there is room for."""
         limit = axis_limit(bars)
         self._ax.set_xlim(0.0, limit)
-        self._outlines.show(_box(at, bar.raw) for at, bar in enumerate(bars))
-        self._fills.show(_box(at, bar.final) for at, bar in enumerate(bars))
+        self._outlines.show(row_box(at, bar.raw, _HALF) for at, bar in enumerate(bars))
+        self._fills.show(row_box(at, bar.final, _HALF) for at, bar in enumerate(bars))
         self._fills.color([CHOSEN if bar.chosen else FINAL for bar in bars])
         self._show_removed(bars)
         long = [at for at, bar in enumerate(bars) if max(bar.raw, bar.final) > limit]
@@ -134,7 +131,7 @@ class DistributionArtists:
                 self._hatched[bar.removed_by] = new
         for name, hatched in self._hatched.items():
             hatched.show(
-                _box(at, bar.raw)
+                row_box(at, bar.raw, _HALF)
                 for at, bar in enumerate(bars)
                 if bar.removed_by == name
             )
@@ -166,10 +163,6 @@ class DistributionArtists:
             columnspacing=1.2,
             borderaxespad=0.2,
         )
-
-
-def _box(row: int, length: float) -> Box:
-    return (0.0, length, row - _HALF, row + _HALF)
 
 
 def _final_text(bar: Bar) -> str:

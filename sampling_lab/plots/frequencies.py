@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from matplotlib.axes import Axes
 
 from ..counterfactuals import FrequencyTest
@@ -10,10 +12,10 @@ from .drawing.labels import Tokens, token_label
 from .drawing.style import (
     FAINT,
     FINAL,
-    FONT_SIZE,
     INK,
     LIGHT,
     PAPER,
+    name_axes,
     new_axes,
     quiet_frame,
 )
@@ -32,36 +34,17 @@ def plot_frequencies(
     """
     ax = ax or new_axes(8.0, 1.9 + 0.4 * len(check.rows))
     quiet_frame(ax)
+    beside = {"transform": ax.get_yaxis_transform()}
+    band: dict[str, Any] = {"linewidth": 9, "solid_capstyle": "butt", "zorder": 3}
+    edge: dict[str, Any] = {"markeredgecolor": PAPER, "markersize": 10, "zorder": 4}
     for at, row in enumerate(check.rows):
         ax.barh(at, row.prob, 0.72, color=LIGHT, edgecolor=FINAL, linewidth=1.5)
-        ax.plot(
-            [row.low, row.high],
-            [at, at],
-            color=FAINT,
-            linewidth=9,
-            solid_capstyle="butt",
-            zorder=3,
-        )
+        ax.plot([row.low, row.high], [at, at], color=FAINT, **band)
         marker, color = ("o", INK) if row.is_inside else ("X", "#d55e00")
-        ax.plot(
-            row.frequency,
-            at,
-            marker,
-            color=color,
-            markeredgecolor=PAPER,
-            markersize=10,
-            zorder=4,
-        )
+        ax.plot(row.frequency, at, marker, color=color, **edge)
         text = f"{row.frequency:.3f}   {row.prob:.3f}"
-        write(ax, 1.02, at, text, transform=ax.get_yaxis_transform())
-    write(
-        ax,
-        1.02,
-        -0.75,
-        "drawn   theory",
-        transform=ax.get_yaxis_transform(),
-        color=FAINT,
-    )
+        write(ax, 1.02, at, text, **beside)
+    write(ax, 1.02, -0.75, "drawn   theory", color=FAINT, **beside)
     names = [
         REST if row.token_id is None else token_label(tokens, row.token_id)
         for row in check.rows
@@ -69,11 +52,10 @@ def plot_frequencies(
     name_ticks(ax, "y", names)
     ax.set_ylim(len(check.rows) - 0.5, -0.5)
     ax.set_xlim(left=0)
-    ax.set_xlabel(
+    name_axes(
+        ax,
         f"● drawn by {check.draws:,} seeds   ▬ 95 % of samples fall here\n"
         f"chi-square {check.statistic:.1f} with {check.degrees} degrees of freedom, "
         f"p-value {check.p_value:.2f}",
-        fontsize=FONT_SIZE,
-        color=INK,
     )
     return ax

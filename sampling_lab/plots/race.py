@@ -15,9 +15,9 @@ from .drawing.style import (
     CHOSEN,
     FAINT,
     FINAL,
-    FONT_SIZE,
     INK,
     PAPER,
+    name_axes,
     new_axes,
     quiet_frame,
 )
@@ -136,11 +136,7 @@ class RaceArtists:
         ax.set_xscale("log")
         ax.set_yticks([])
         ax.set_ylim(rows - 0.5, -0.5)
-        ax.set_xlabel(
-            "○ probability p      ◆ score p / q: the highest wins",
-            fontsize=FONT_SIZE,
-            color=INK,
-        )
+        name_axes(ax, "○ probability p      ◆ score p / q: the highest wins")
 
     def _scale(self, low: float, high: float) -> None:
         ax = self._ax

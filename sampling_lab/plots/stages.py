@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from ..errors import ParameterError
 from ..sampling.ledger import Ledger
 from .drawing.labels import Tokens, shorten, token_label
-from .drawing.shapes import Box, HatchedRectangles
+from .drawing.shapes import HatchedRectangles, row_box
 from .drawing.style import (
     CHOSEN,
     FAINT,
@@ -146,8 +146,7 @@ class _Panel:
 
     def __init__(self, ax: Axes, rows: int) -> None:
         self._ax = ax
-        quiet_frame(ax)
-        ax.grid(False)
+        quiet_frame(ax, grid=None)
         ax.set_xticks([])
         ax.set_yticks([])
         ax.spines["bottom"].set_visible(False)
@@ -175,15 +174,15 @@ class _Panel:
         room = limit * self._width / (self._width - _NUMBER)
         self._ax.set_xlim(0, room)
         removed = [
-            _bar(row, column.before[row])
+            row_box(row, column.before[row], _HALF)
             for row, gone in enumerate(column.removed)
             if gone
         ]
         rows = range(len(column.after))
-        after = [_bar(row, column.after[row]) for row in rows]
+        after = [row_box(row, column.after[row], _HALF) for row in rows]
         self._fills.show(bar for row, bar in enumerate(after) if row != marked)
         self._accent.show(bar for row, bar in enumerate(after) if row == marked)
-        self._outlines.show(_bar(*pair) for pair in enumerate(column.before))
+        self._outlines.show(row_box(*pair, _HALF) for pair in enumerate(column.before))
         self._hatched.show(removed)
         self._hatched.hatch(stage_hatch(column.stage))
         per_point = room / self._width
@@ -206,10 +205,6 @@ class _Panel:
             )
             for at, line in enumerate(lines)
         )
-
-
-def _bar(row: int, length: float) -> Box:
-    return (0.0, length, row - _HALF, row + _HALF)
 
 
 def _heading(column: StageColumn, narrow: bool) -> list[str]:

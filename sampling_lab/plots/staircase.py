@@ -14,10 +14,10 @@ from .drawing.labels import Tokens, token_label
 from .drawing.style import (
     CHOSEN,
     FINAL,
-    FONT_SIZE,
     HATCHING,
     INK,
     PAPER,
+    name_axes,
     new_axes,
     quiet_frame,
     stage_hatch,
@@ -87,21 +87,15 @@ def plot_staircase(
 ) -> Axes:
     """Draw probabilities added up from the most likely on, and where p is reached.
 
-    Args:
-        logits: what top-p is given, shape (V,).
-        p: its mass, in (0, 1].
-        rule: its crossing rule, see `TopP`.
-        tokens: token texts, as a function of the id or a list by id; None shows ids.
-        n: at most this many steps.
-        ax: the axes to draw on; None makes a new figure.
+    The arguments are those of `staircase_table`, and `ax`, the axes to draw on; None
+    makes a new figure.
 
     Example:
         >>> import torch
         >>> ax = plot_staircase(torch.tensor([2.0, 1.0, 0.2, -1.0]), 0.8)
     """
     stairs = staircase_table(logits, p, rule=rule, tokens=tokens, n=n)
-    if ax is None:
-        ax = new_axes(2.2 + 0.85 * len(stairs), 4.6)
+    ax = ax or new_axes(2.2 + 0.85 * len(stairs), 4.6)
     quiet_frame(ax, grid="y")
     for at, stair in enumerate(stairs):
         below = stair.cumulative - stair.prob
@@ -114,21 +108,14 @@ def plot_staircase(
     name_ticks(ax, "x", [stair.label for stair in stairs])
     ax.set_xlim(-0.5, len(stairs) - 0.5)
     ax.set_ylim(0, 1.09)
-    style: dict[str, Any] = {"fontsize": FONT_SIZE, "color": INK}
     kept = int((TopP(p, rule=rule)(logits) > -float("inf")).sum())
-    ax.set_xlabel(f"kept {kept:,} of {len(logits):,} tokens", **style)
-    ax.set_ylabel("probability added up", **style)
+    name_axes(ax, f"kept {kept:,} of {len(logits):,} tokens", "probability added up")
     return ax
 
 
 def _stair_style(stair: Stair) -> dict[str, Any]:
-    if stair.crosses:
-        return {"color": CHOSEN, "edgecolor": INK, "linewidth": 1.2}
     if stair.kept:
-        return {"color": FINAL, "edgecolor": INK, "linewidth": 1.2}
-    return {
-        "facecolor": PAPER,
-        "edgecolor": HATCHING,
-        "hatch": stage_hatch("top-p"),
-        "linewidth": 1.2,
-    }
+        color = CHOSEN if stair.crosses else FINAL
+        return {"color": color, "edgecolor": INK, "linewidth": 1.2}
+    edge = {"edgecolor": HATCHING, "hatch": stage_hatch("top-p"), "linewidth": 1.2}
+    return {"facecolor": PAPER, **edge}

@@ -13,15 +13,7 @@ from torch import Tensor
 from ..sampling.chain import Chain
 from ..sampling.params import SamplingParams
 from .drawing.labels import Tokens, token_label
-from .drawing.style import (
-    DASHES,
-    FAINT,
-    FONT_SIZE,
-    INK,
-    SERIES,
-    new_axes,
-    quiet_frame,
-)
+from .drawing.style import DASHES, FAINT, SERIES, name_axes, new_axes, quiet_frame
 from .drawing.text_labels import TextColumn
 
 TEMPERATURES = tuple(step / 20 for step in range(1, 61))
@@ -87,19 +79,11 @@ def plot_temperature_sweep(
 ) -> Axes:
     """Draw final probability against temperature, each line named at its end.
 
-    Args:
-        logits: the model's logits, shape (V,).
-        temperatures: each >= 0; 0 is greedy.
-        params: everything but the temperature: top-k, top-p, …; None is neutral.
-        tokens: token texts, as a function of the id or a list by id; None shows ids.
-        n: how many tokens get a line.
-        current: a temperature to mark.
-        ax: the axes to draw on; None makes a new figure.
-        line_options: for the lines.
+    The arguments are those of `sweep_table`, and `current`, a temperature to mark;
+    `ax`, the axes to draw on (None makes a new figure); `line_options`, for the lines.
     """
     lines = sweep_table(logits, temperatures, params=params, tokens=tokens, n=n)
-    if ax is None:
-        ax = new_axes(8.0, 4.6)
+    ax = ax or new_axes(8.0, 4.6)
     quiet_frame(ax, grid="both")
     for at, line in enumerate(lines):
         style = {
@@ -111,8 +95,7 @@ def plot_temperature_sweep(
         ax.plot(line.temperatures, line.probabilities, **style)
     ax.set_xlim(min(temperatures), max(temperatures))
     ax.set_ylim(0.0, 1.02)
-    ax.set_xlabel("temperature", fontsize=FONT_SIZE, color=INK)
-    ax.set_ylabel("final probability", fontsize=FONT_SIZE, color=INK)
+    name_axes(ax, "temperature", "final probability")
     _name_lines(ax, lines)
     if current is not None:
         ax.axvline(current, color=FAINT, linewidth=1.5, linestyle=(0, (2, 2)))

@@ -16,11 +16,11 @@ from .drawing.labels import Tokens, token_label
 from .drawing.shapes import Markers, Rectangles
 from .drawing.style import (
     DASHES,
-    FONT_SIZE,
     GRID,
     INK,
     PAPER,
     SERIES,
+    name_axes,
     new_axes,
     quiet_frame,
 )
@@ -157,14 +157,13 @@ class MapArtists:
 
     def _prepare_axes(self) -> None:
         ax, low, high = self._ax, self._low, self._high
-        quiet_frame(ax)
-        ax.grid(False)
+        quiet_frame(ax, grid=None)
         ax.set_xscale("log")
         ax.set_xlim(low, high)
         marks = [mark for mark in _MARKS if low <= mark <= high]
         ax.set_xticks(marks, labels=[f"{mark:g}" for mark in marks])
         ax.set_xticks([], minor=True)
-        ax.set_xlabel("temperature", fontsize=FONT_SIZE, color=INK)
+        name_axes(ax, "temperature")
         ax.set_ylim(-0.9, 0.95)
         ax.set_yticks([])
         ax.spines["left"].set_visible(False)
@@ -217,8 +216,7 @@ def plot_race_lines(
     ax.set_xlim(beta[0], beta[-1])
     marks = [mark for mark in _LINE_MARKS if low <= mark <= high]
     ax.set_xticks([1 / mark for mark in marks], labels=[f"{mark:g}" for mark in marks])
-    ax.set_xlabel("temperature, evenly in 1 / T", fontsize=FONT_SIZE, color=INK)
-    ax.set_ylabel("logit / T − log q", fontsize=FONT_SIZE, color=INK)
+    name_axes(ax, "temperature, evenly in 1 / T", "logit / T − log q")
     return ax
 
 
@@ -247,6 +245,5 @@ def plot_seed_grid(
     ax.set_xlim(-0.5, columns - 0.5)
     ax.set_ylim(len(grid.seeds) - 0.5, -0.5)
     ax.spines[:].set_visible(False)
-    ax.set_xlabel("temperature", fontsize=FONT_SIZE, color=INK)
-    ax.set_ylabel("seed", fontsize=FONT_SIZE, color=INK)
+    name_axes(ax, "temperature", "seed")
     return ax

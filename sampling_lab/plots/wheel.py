@@ -152,8 +152,7 @@ class WheelArtists:
 
     def _prepare_axes(self) -> None:
         ax = self._ax
-        quiet_frame(ax)
-        ax.grid(False)
+        quiet_frame(ax, grid=None)
         ax.set_xlim(0, 1)
         ax.set_ylim(-0.62, 0.95)
         ax.set_yticks([])

@@ -87,6 +87,11 @@ class Markers:
         self._line.set_visible(len(x) > 0)  # a layout makes room even for an empty line
 
 
+def row_box(row: int, length: float, half: float) -> Box:
+    """Return the box of a horizontal bar, `half` as high above the row as below."""
+    return (0.0, length, row - half, row + half)
+
+
 def corners(boxes: Iterable[Box]) -> np.ndarray:
     """Return the corners of boxes, shape (boxes, 4, 2).
 

@@ -67,11 +67,19 @@ def new_axes(width: float, height: float) -> Axes:
     return figure.add_subplot()
 
 
-def quiet_frame(ax: Axes, *, grid: Literal["x", "y", "both"] = "x") -> None:
-    """Remove the parts of the frame that carry no information."""
+def quiet_frame(ax: Axes, *, grid: Literal["x", "y", "both"] | None = "x") -> None:
+    """Remove the parts of the frame that carry no information; None draws no grid."""
     ax.set_facecolor(PAPER)
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(FAINT)
-    ax.grid(axis=grid, color=GRID, linewidth=0.8)
+    if grid:
+        ax.grid(axis=grid, color=GRID, linewidth=0.8)
     ax.set_axisbelow(True)
     ax.tick_params(labelsize=FONT_SIZE, colors=INK)
+
+
+def name_axes(ax: Axes, x: str, y: str = "") -> None:
+    """Write the names of the axes, all in one size and colour."""
+    ax.set_xlabel(x, fontsize=FONT_SIZE, color=INK)
+    if y:
+        ax.set_ylabel(y, fontsize=FONT_SIZE, color=INK)
