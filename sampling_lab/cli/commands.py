@@ -54,10 +54,10 @@ def generate(args: Namespace) -> int:
 def _prompt(args: Namespace) -> str | list[int]:
     if "prompt" in args:
         return str(args.prompt)
-    from ..sampling.settings_text import read_list
+    from ..sampling.settings_text import read_token_ids
 
-    ids = read_list(args.token_ids)
-    if not all(type(token_id) is int for token_id in ids):
+    ids = read_token_ids(args.token_ids)
+    if ids is None:
         raise ParameterError(
             f"--token-ids must be comma-separated integers, got {args.token_ids!r}"
         )

@@ -148,8 +148,8 @@ def read_value(name: str, text: str) -> Any:
     if parameter.value == "name":
         return word
     if parameter.value == "ids":
-        ids = read_list(text)
-        return ids if all(type(token_id) is int for token_id in ids) else text
+        ids = read_token_ids(text)
+        return text if ids is None else ids
     if parameter.value == "biases":
         pairs = re.sub(r"\s*[:=]\s*", "=", text.strip("{} "))
         found = [_BIAS.fullmatch(pair) for pair in re.split(r"[\s,]+", pairs)]
@@ -159,14 +159,15 @@ def read_value(name: str, text: str) -> Any:
     return read_number(text)
 
 
-def read_list(text: str) -> list[Any]:
-    """Return the numbers of a text, between commas or spaces.
+def read_token_ids(text: str) -> list[int] | None:
+    """Return the integers between commas or spaces; None if anything else is there.
 
-    >>> read_list("[7, 13 29]")
-    [7, 13, 29]
+    >>> read_token_ids("[7, 13 29]"), read_token_ids("7,a")
+    ([7, 13, 29], None)
     """
     text = text.strip("[] ")
-    return [read_number(part) for part in re.split(r"\s*,\s*|\s+", text) if text]
+    ids = [read_number(part) for part in re.split(r"\s*,\s*|\s+", text) if text]
+    return ids if all(type(token_id) is int for token_id in ids) else None
 
 
 def read_number(text: str) -> Any:

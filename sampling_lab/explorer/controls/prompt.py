@@ -8,7 +8,7 @@ import ipywidgets as widgets
 
 from ...errors import PromptError
 from ...models.base import Model, Prompt
-from ...sampling.settings_text import read_list
+from ...sampling.settings_text import read_token_ids
 from ..panel.parts import Column, Handler, text_box
 from .slider_with_box import label
 
@@ -98,8 +98,8 @@ def typed_prompt(model: Model, text: str) -> Prompt:
     """
     if model.tokenizer is not None:
         return text
-    ids = read_list(text)
-    if not all(type(token_id) is int for token_id in ids):
+    ids = read_token_ids(text)
+    if ids is None:
         raise PromptError(
             f"{model.card.name} has no tokenizer; type token ids, like 1 2 3"
         )
