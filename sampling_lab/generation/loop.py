@@ -256,7 +256,7 @@ def stream(
         params or SamplingParams(),
         whole_number("max_new_tokens", limit),
         _stop_strings(stop),
-        model.check_ids(ends) if len(ends) else (),
+        model.check_ids(ends, "stop_token_ids") if len(ends) else (),
     )
 
 

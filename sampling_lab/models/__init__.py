@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +25,7 @@ def load(
     format: str | None = None,
     device: str = "auto",
     dtype: str = "auto",
-    trust_remote_code: bool = False,
+    parse_special: bool = False,
     **options: Any,
 ) -> Model:
     """Load a checkpoint and return its model, ready to generate.
@@ -33,12 +35,15 @@ def load(
         format: one of `FORMATS`; found from the file itself when None.
         device: "auto" (CUDA where available), "cpu", "cuda", ….
         dtype: "auto" (the format's own), "float32", "bfloat16", ….
-        trust_remote_code: allow a hub model's own code to run; off by default.
-        options: further options of one format, such as `tokenizer=` for Kimi K3.
+        parse_special: read the names of special tokens in a prompt's text as those
+            tokens; otherwise they are plain characters, as they always are in chats.
+        options: what the format's own `load` takes, such as `tokenizer`, `rename` and
+            `trust_remote_code` of Kimi K3; all of them are off by default.
 
     Raises:
         CheckpointError: no such file, a damaged or unknown one, or one that would
             run code; the message says what was found and what to do.
+        ParameterError: an option that the format does not have, or a bad value.
 
     Example:
         >>> from sampling_lab import load
@@ -56,14 +61,23 @@ def load(
         if begins_as(target) not in (FORMATS[name].begins_as, None):
             check_format(target, name)
     loader = import_module(f".{name}.model", __name__)
-    model: Model = loader.load(
-        target,
-        device=device,
-        dtype=dtype,
-        trust_remote_code=trust_remote_code,
-        **options,
-    )
+    _check_options(name, options, loader.load)
+    model: Model = loader.load(target, device=device, dtype=dtype, **options)
+    model.parse_special = parse_special
     return model
+
+
+def _check_options(name: str, options: Mapping[str, Any], loader: Any) -> None:
+    """Refuse what is not a keyword of the format's loader."""
+    parameters = [*inspect.signature(loader).parameters.values()][1:]
+    known = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+    unknown = [option for option in options if option not in known]
+    if unknown:
+        own = [f"{option}=" for option in known if option not in ("device", "dtype")]
+        raise ParameterError(
+            f"{unknown[0]} is no option of {name} checkpoints, which have "
+            f"{', '.join(own) or 'none'}; leave it out"
+        )
 
 
 def _find(path_or_name: str | Path) -> Path | str:

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import count
+from itertools import count, repeat
 from numbers import Integral
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -30,15 +30,19 @@ Prompt = str | Sequence[int] | Sequence[Message]
 
 
 class Tokenizer(Protocol):
-    """Text to token ids and back; control tokens in text are plain characters."""
+    """Text to token ids and back."""
 
     @property
     def vocab_size(self) -> int:
         """One more than the highest token id."""
         ...
 
-    def encode(self, text: str) -> list[int]:
-        """Return the ids of plain text; special tokens in it are plain characters."""
+    def encode(self, text: str, *, parse_special: bool = False) -> list[int]:
+        """Return the ids of text.
+
+        The names of special tokens in it are plain characters, or with
+        `parse_special` those tokens.
+        """
         ...
 
     def decode(self, token_ids: Sequence[int]) -> str:
@@ -161,6 +165,8 @@ class Model(ABC):
     Attributes:
         card: the facts about the checkpoint.
         tokenizer: text to ids and back, or None where only ids can be used.
+        parse_special: whether `prompt_ids` reads names of special tokens in text, but
+            never in chat messages, as those tokens.
         forward_passes: how many times the network has run.
     """
 
@@ -173,6 +179,7 @@ class Model(ABC):
     ) -> None:
         self.card = card
         self.tokenizer = tokenizer
+        self.parse_special = False
         self.forward_passes = 0
         self._memory_bytes = memory_bytes
         self._remembered: OrderedDict[bytes, Tensor] = OrderedDict()
@@ -264,7 +271,7 @@ class Model(ABC):
                 messages for a model without a chat template.
         """
         if isinstance(prompt, str):
-            ids = self._text_ids(prompt)
+            ids = self._text_ids(prompt, parse_special=self.parse_special)
         elif not len(prompt):
             ids = []
         elif isinstance(prompt[0], Mapping):
@@ -280,13 +287,14 @@ class Model(ABC):
             )
         return ids
 
-    def _text_ids(self, text: str) -> list[int]:
+    def _text_ids(self, text: str, *, parse_special: bool = False) -> list[int]:
         if self.tokenizer is None:
             raise PromptError(
                 f"{self.card.name} has no tokenizer; give token ids, or load it with "
                 "tokenizer=NAME_OR_DIRECTORY"
             )
-        return self.tokenizer.encode(text)
+        encode = self.tokenizer.encode
+        return encode(text, parse_special=True) if parse_special else encode(text)
 
     def chat_ids(self, messages: Sequence[Message]) -> list[int]:
         """Return the ids of a conversation, ending where the assistant begins."""
@@ -330,27 +338,25 @@ class Model(ABC):
             return input_ids
         return Prefix(self.check_ids(input_ids))
 
-    def check_ids(self, input_ids: Sequence[int]) -> tuple[int, ...]:
+    def check_ids(
+        self, input_ids: Sequence[int], name: str = "token ids"
+    ) -> tuple[int, ...]:
         """Return ids as a tuple of ints, or raise `PromptError` naming the bad one."""
         ids = tuple(input_ids)
         if not ids:
-            raise PromptError("token ids must not be empty; give at least one")
+            raise PromptError(f"{name} must not be empty; give at least one")
         are_ints = set(map(type, ids)) == {int}
         if are_ints and 0 <= min(ids) and max(ids) < self.card.vocab_size:
             return ids
-        return tuple(map(self._check_id, ids, count()))
+        return tuple(map(self._check_id, ids, count(), repeat(name)))
 
-    def _check_id(self, token_id: int, position: int) -> int:
-        if isinstance(token_id, bool) or not isinstance(token_id, Integral):
-            raise PromptError(
-                f"token ids must be integers, got {token_id!r} at position {position}"
-            )
-        if not 0 <= token_id < self.card.vocab_size:
-            raise PromptError(
-                f"token ids must be in [0, {self.card.vocab_size}), "
-                f"got {token_id} at position {position}"
-            )
-        return int(token_id)
+    def _check_id(self, token_id: int, position: int, name: str) -> int:
+        rule, shown = "integers", repr(token_id)
+        if isinstance(token_id, Integral) and not isinstance(token_id, bool):
+            if 0 <= token_id < self.card.vocab_size:
+                return int(token_id)
+            rule, shown = f"in [0, {self.card.vocab_size})", str(token_id)
+        raise PromptError(f"{name} must be {rule}, got {shown} at position {position}")
 
     def _remember(self, key: bytes, logits: Tensor) -> None:
         self._remembered[key] = logits

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..errors import CheckpointError
+from ..errors import CheckpointError, ParameterError
+
+RENAME_HINT = "names of another layout can be mapped with rename="
 
 _LFS_POINTER = b"version https://git-lfs"
 
@@ -59,6 +61,42 @@ def dictionary_in(
             f"{name} in {path} must be a dictionary, got a {type(entry).__name__}"
         )
     return entry
+
+
+def renamed(state: Mapping[str, Any], rename: Mapping[str, str]) -> dict[str, Any]:
+    """Return a state dict of another layout under the names of this one.
+
+    Args:
+        state: name -> weight.
+        rename: some of the words between a name's dots -> the words there instead, or
+            "" for none; applied to every name, one pair after the other.
+
+    Raises:
+        ParameterError: not such pairs, words that no name has, or one name twice.
+
+    >>> renamed({"blocks.0.attn": 1, "attn_norm": 2}, {"blocks": "h", "attn": "self"})
+    {'h.0.self': 1, 'attn_norm': 2}
+    """
+    if not isinstance(rename, Mapping) or {*map(type, [*rename, *rename.values()])} - {
+        str
+    }:
+        raise ParameterError(
+            "rename must be pairs of text such as {'blocks': 'model.layers'}, "
+            f"got {str(rename)[:80]}"
+        )
+    names = [f".{name}." for name in state]
+    for old, new in rename.items():
+        words, others = f".{old.strip('.')}.", f".{new.strip('.')}.".replace("..", ".")
+        if not any(words in name for name in names):
+            raise ParameterError(
+                f"rename has {old[:80]!r}, which is between the dots of no name; the "
+                f"names are {listed([name.strip('.') for name in names], 3)}"
+            )
+        names = [name.replace(words, others) for name in names]
+    result = dict(zip((name.strip(".") for name in names), state.values(), strict=True))
+    if len(result) < len(state):
+        raise ParameterError("rename gives several weights one name; change its pairs")
+    return result
 
 
 def is_plain(value: object) -> bool:

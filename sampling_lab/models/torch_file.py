@@ -87,6 +87,7 @@ def check_state(
     optional: Mapping[str, Sequence[int]] | None = None,
     allowed_extra: Sequence[str] = (),
     source: object = "the checkpoint",
+    hint: str = "",
 ) -> None:
     """Compare a state dict with the shapes that a configuration asks for.
 
@@ -98,6 +99,7 @@ def check_state(
         optional: name -> shape of what may be absent, such as a causal mask.
         allowed_extra: beginnings of names that may be there and are not used.
         source: what the message calls the file.
+        hint: the end of the message.
 
     Raises:
         CheckpointError: lists missing, unexpected and wrongly shaped names.
@@ -122,6 +124,7 @@ def check_state(
         raise CheckpointError(
             f"{source} does not hold the weights its configuration asks for: "
             + "; ".join(found)
+            + hint
         )
 
 

@@ -199,6 +199,6 @@ def test_load_from_a_directory(tmp_path, tokenizer):
 
 def test_what_is_no_tokenizer_is_refused_in_one_line(tmp_path):
     (tmp_path / "tokenizer.json").write_text("{", encoding="utf-8")
-    with pytest.raises(CheckpointError, match="no tokenizer could be read") as refusal:
+    with pytest.raises(CheckpointError, match="tokenizer cannot be read") as refusal:
         load_tokenizer(tmp_path)
     assert str(tmp_path) in str(refusal.value) and "\n" not in str(refusal.value)

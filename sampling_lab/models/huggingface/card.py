@@ -93,6 +93,6 @@ def _check_tokenizer(card: ModelCard, tokenizer: Tokenizer | None) -> None:
     size = getattr(wrapped, "vocab_size", 0)
     if size > card.vocab_size:
         raise CheckpointError(
-            f"the tokenizer has {size:,} tokens but {card.name} knows "
+            f"tokenizer has {size:,} tokens but {card.name} knows "
             f"{card.vocab_size:,}; give the tokenizer that it was trained with"
         )

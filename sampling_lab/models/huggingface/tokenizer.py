@@ -30,6 +30,10 @@ class HfTokenizer:
     special token inside the text is only characters. The wrapped tokenizer's settings
     stay as they were.
 
+    Args:
+        wrapped: the tokenizer of `transformers`.
+        bare: put nothing around a text (`add_special_tokens=False`).
+
     Attributes:
         wrapped: the tokenizer of `transformers`.
         vocab_size: one more than its highest id.
@@ -37,16 +41,22 @@ class HfTokenizer:
         bos_token_id: its beginning-of-text id, or None.
     """
 
-    def __init__(self, wrapped: PreTrainedTokenizerBase) -> None:
+    def __init__(self, wrapped: PreTrainedTokenizerBase, *, bare: bool = False) -> None:
         self.wrapped = wrapped
+        self._bare = bare
         self._pieces = {index: piece for piece, index in wrapped.get_vocab().items()}
         self.vocab_size = max(self._pieces, default=-1) + 1
         self.eos_token_id: int | None = wrapped.eos_token_id
         self.bos_token_id: int | None = wrapped.bos_token_id
 
-    def encode(self, text: str) -> list[int]:
-        """Return the ids of plain text: special tokens in it are just characters."""
-        encoded = self.wrapped(text, split_special_tokens=True, verbose=False)
+    def encode(self, text: str, *, parse_special: bool = False) -> list[int]:
+        """Return the ids of text; with `parse_special`, those of `transformers`."""
+        encoded = self.wrapped(
+            text,
+            add_special_tokens=not self._bare,
+            split_special_tokens=not parse_special,
+            verbose=False,
+        )
         return list(encoded["input_ids"])
 
     def decode(self, token_ids: Sequence[int]) -> str:
@@ -142,6 +152,7 @@ def load_tokenizer(
     revision: str | None = None,
     local_files_only: bool = False,
     trust_remote_code: bool = False,
+    bare: bool = False,
 ) -> HfTokenizer:
     """Load a tokenizer from a directory, or from the hub by its name.
 
@@ -150,6 +161,7 @@ def load_tokenizer(
         revision: a hub branch, tag or commit.
         local_files_only: never ask the hub, use only what was downloaded before.
         trust_remote_code: allow the hub author's own code to run.
+        bare: as in `HfTokenizer`.
 
     Raises:
         CheckpointError: no tokenizer there, or one that cannot be read.
@@ -168,9 +180,9 @@ def load_tokenizer(
     except Exception as error:  # many tokenizer classes, each with its own errors
         where = Path(source).absolute() if local else source
         raise CheckpointError(
-            f"no tokenizer could be read from {where}: {first_sentence(error)}"
+            f"tokenizer cannot be read from {where}: {first_sentence(error)}"
         ) from error
-    return HfTokenizer(tokenizer)
+    return HfTokenizer(tokenizer, bare=bare)
 
 
 def _checked(message: Message) -> dict[str, str]:

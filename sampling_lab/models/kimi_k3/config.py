@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from transformers import KimiLinearConfig, PreTrainedConfig
 from transformers.activations import ACT2FN
 
 from ...errors import CheckpointError
-from ..checks import first_sentence, listed
+from ..checks import RENAME_HINT, first_sentence, listed
 
 CHUNK_SIZE = 64
-"""Tokens that KDA's chunked form handles at once; fixed in the library."""
+"""How many tokens KDA's chunked form handles at once, unless told otherwise."""
 
 _OWN_KEYS = {
     *KimiLinearConfig.__annotations__,
@@ -22,8 +22,8 @@ _OWN_KEYS = {
     *KimiLinearConfig.attribute_map.values(),
     "linear_attn_config",
     "first_k_dense_replace",
+    "chunk_size",
 }
-_LAB_KEYS = {"max_seq_len", "chunk_size"}
 # Written by the library's own `to_dict`; they do not change the logits.
 _UNUSED_KEYS = {
     *(field.name for field in dataclasses.fields(PreTrainedConfig)),
@@ -42,7 +42,7 @@ _SIZES = (
     *("kv_lora_rank", "qk_rope_head_dim", "qk_nope_head_dim", "v_head_dim"),
     *("n_shared_experts", "num_local_experts", "num_experts_per_tok"),
     *("n_group", "topk_group", "max_position_embeddings"),
-    *("linear_head_dim", "linear_num_heads", "linear_conv_kernel_dim"),
+    *("linear_head_dim", "linear_num_heads", "linear_conv_kernel_dim", "chunk_size"),
 )
 _LAYER = re.compile(r"model\.layers\.(\d+)\.")
 
@@ -92,7 +92,7 @@ _RULES: tuple[_Rule, ...] = (
 )
 
 
-def read_config(given: Mapping[Any, Any], weights: Iterable[str]) -> KimiLinearConfig:
+def read_config(given: Mapping[Any, Any], weights: Sequence[str]) -> KimiLinearConfig:
     """Return the library's configuration for the settings in a checkpoint.
 
     The number of layers is compared with the names of the weights first, so that no
@@ -102,7 +102,7 @@ def read_config(given: Mapping[Any, Any], weights: Iterable[str]) -> KimiLinearC
     Args:
         given: the settings: those of `KimiLinearConfig` under any of its names, and
             `max_seq_len` (the context; wins over `max_position_embeddings`) and
-            `chunk_size` (64).
+            `chunk_size` (64; any integer >= 1).
         weights: names of the weights, prefixes stripped.
 
     Raises:
@@ -110,12 +110,14 @@ def read_config(given: Mapping[Any, Any], weights: Iterable[str]) -> KimiLinearC
     """
     _check_keys(given)
     settings = {key: given[key] for key in given if key in _OWN_KEYS}
+    settings.setdefault("chunk_size", CHUNK_SIZE)
     layers = settings.get("num_hidden_layers", KimiLinearConfig.num_hidden_layers)
     found = {match[1] for name in weights if (match := _LAYER.match(name))}
     if layers != len(found):
+        hint = f"; {RENAME_HINT}" if not found else ""
         raise CheckpointError(
             f"num_hidden_layers is {layers!r}, but the weights are those of "
-            f"{len(found)} layers (model.layers.N. …)"
+            f"{len(found)} layers (model.layers.N. …): {listed(weights, 3)}{hint}"
         )
     if "max_seq_len" in given:
         settings.pop("model_max_length", None)
@@ -129,16 +131,14 @@ def read_config(given: Mapping[Any, Any], weights: Iterable[str]) -> KimiLinearC
 
 
 def _check_keys(given: Mapping[Any, Any]) -> None:
-    _refuse_unknown(given, _OWN_KEYS | _LAB_KEYS | _UNUSED_KEYS, "the configuration")
+    known = _OWN_KEYS | _UNUSED_KEYS | {"max_seq_len"}
+    _refuse_unknown(given, known, "the configuration")
     linear = given.get("linear_attn_config")
     if isinstance(linear, Mapping):
         _refuse_unknown(linear, _LINEAR_KEYS, "linear_attn_config")
     model_type = given.get("model_type", "kimi_linear")
     if model_type != "kimi_linear":
         raise CheckpointError(f"model_type must be 'kimi_linear', got {model_type!r}")
-    chunk_size = given.get("chunk_size", CHUNK_SIZE)
-    if chunk_size != CHUNK_SIZE:
-        raise CheckpointError(f"chunk_size must be {CHUNK_SIZE}, got {chunk_size!r}")
 
 
 def _refuse_unknown(given: Mapping[Any, Any], known: set[str], where: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -13,12 +13,12 @@ from transformers import DynamicCache, KimiLinearConfig, KimiLinearForCausalLM
 
 from ...errors import CheckpointError, MissingPackageError, ParameterError
 from ..base import CachedModel, ModelCard
-from ..checks import dictionary_in, is_plain, listed
+from ..checks import dictionary_in, is_plain, listed, renamed
 from ..device import find_device, find_dtype
 from ..huggingface.tokenizer import HfTokenizer, load_tokenizer
 from ..torch_file import read_torch_file, strip_prefixes
 from .config import CHUNK_SIZE, read_config
-from .network import assign_weights, build
+from .network import assign_weights, build, chunk_length
 
 FORMAT_VERSION = 7
 CONFIG_KEYS = ("model_config", "model_cfg", "config")
@@ -35,11 +35,12 @@ def load(
     *,
     device: str = "auto",
     dtype: str = "auto",
-    trust_remote_code: bool = False,
-    tokenizer: str | Path | None = None,
+    tokenizer: str | Path | Literal[False] | None = None,
     revision: str | None = None,
     local_files_only: bool = False,
+    trust_remote_code: bool = False,
     backend: str = "reference",
+    rename: Mapping[str, str] | None = None,
 ) -> KimiK3:
     """Load a Kimi K3 trainer's ``.pt`` of format version 7.
 
@@ -48,18 +49,21 @@ def load(
         device: "auto" (CUDA where available), "cpu", "cuda", ….
         dtype: "auto" and "float32" are the same; "bfloat16" needs CUDA hardware that
             supports it.
-        trust_remote_code: allow a hub tokenizer's own code to run; off by default.
         tokenizer: a hub name or a directory. None: the file's own folder, if it has
-            a tokenizer.json; otherwise the model takes token ids only.
+            a tokenizer.json. Without one, or with False, the model takes token ids
+            only, and id 0 ends a generation.
         revision: of the tokenizer, on the hub.
         local_files_only: never ask the hub for the tokenizer.
+        trust_remote_code: allow a hub tokenizer's own code to run; off by default.
         backend: "reference" (plain PyTorch) or "fused" (flash-linear-attention on
             CUDA).
+        rename: for weights under other names, as in `checks.renamed`.
 
     Raises:
         CheckpointError: not such a file, another version, settings or weights that
             do not fit, or a tokenizer whose length is not the vocabulary's.
-        ParameterError: a device, dtype or backend that this machine does not have.
+        ParameterError: a device, dtype or backend that this machine does not have, or
+            a `rename` that does not fit the names.
         MissingPackageError: "fused" without flash-linear-attention.
     """
     path = Path(path)
@@ -69,7 +73,9 @@ def load(
     content = read_torch_file(path)
     _check_version(path, content)
     state = strip_prefixes(dictionary_in(path, content, STATE_KEYS))
-    config = read_config(dictionary_in(path, content, CONFIG_KEYS), state)
+    if rename is not None:
+        state = renamed(state, rename)
+    config = read_config(dictionary_in(path, content, CONFIG_KEYS), [*state])
     network = build(config, backend)
     assign_weights(network, state, precision, place)
     words = _tokenizer(
@@ -121,7 +127,9 @@ class KimiK3(CachedModel):
         if self._cache is None:
             self._cache = DynamicCache(config=self.network.config)
         ids = torch.tensor([new_ids], device=self.network.device)  # (1, T)
-        for block in torch.split(ids, _PREFILL_BLOCK, dim=1):
+        chunk = chunk_length(self.network.config)
+        whole_chunks = chunk * max(1, _PREFILL_BLOCK // chunk)
+        for block in torch.split(ids, whole_chunks, dim=1):
             logits: Tensor = self.network(
                 input_ids=block, cache=self._cache, use_cache=True, logits_to_keep=1
             ).logits  # (1, 1, V)
@@ -160,8 +168,8 @@ def _precision(name: str, device: torch.device) -> torch.dtype:
         )
     if precision is torch.bfloat16 and not _has_bfloat16(device):
         raise ParameterError(
-            "dtype bfloat16 (--precision bf16) needs CUDA hardware that supports it, "
-            f"and the device is {device}; use float32 (--precision fp32)"
+            "dtype bfloat16 needs CUDA hardware that supports it, and the device is "
+            f"{device}; use float32"
         )
     return precision
 
@@ -189,19 +197,24 @@ def _check_version(path: Path, content: Mapping[Any, Any]) -> None:
 
 
 def _tokenizer(
-    path: Path, source: str | Path | None, vocab_size: int, **options: Any
+    path: Path, source: object, vocab_size: int, **options: Any
 ) -> HfTokenizer | None:
     """Load the given tokenizer, or the one in the checkpoint's folder."""
-    if source is None:
-        if not (path.parent / "tokenizer.json").is_file():
-            return None
+    if source is None and (path.parent / "tokenizer.json").is_file():
         source = path.parent
-    tokenizer = load_tokenizer(source, **options)
+    if source is None or source is False:
+        return None
+    if not isinstance(source, str | Path):
+        raise ParameterError(
+            "tokenizer must be a hub name, a directory, or False for none, got a "
+            f"{type(source).__name__}"
+        )
+    tokenizer = load_tokenizer(source, bare=True, **options)
     length = len(tokenizer.wrapped)
     if length != vocab_size or tokenizer.vocab_size != vocab_size:
         raise CheckpointError(
-            f"the tokenizer {source} has {length} tokens, but the vocabulary of {path} "
-            f"is {vocab_size}; give the one it was trained with"
+            f"tokenizer {source} has {length} tokens, but the vocabulary of {path} is "
+            f"{vocab_size}; give the one it was trained with"
         )
     return tokenizer
 
@@ -219,7 +232,7 @@ def _shape(config: KimiLinearConfig) -> dict[str, Any]:
         "layers": f"{config.num_hidden_layers - full} KDA, {full} MLA",
         "experts": f"{config.num_experts_per_tok} of {config.num_local_experts} "
         f"in {sparse} layers",
-        "chunk_size": CHUNK_SIZE,
+        "chunk_size": config.chunk_size,
         "tied": config.tie_word_embeddings,
     }
 

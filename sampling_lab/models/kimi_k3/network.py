@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib.util import find_spec
 from types import FunctionType, MethodType
 
@@ -13,12 +14,15 @@ from transformers import KimiLinearConfig, KimiLinearForCausalLM
 from transformers.models.kimi_linear import modeling_kimi_linear as library
 
 from ...errors import CheckpointError
+from ..checks import RENAME_HINT
 from ..torch_file import check_state
+from .config import CHUNK_SIZE
 
 EMBEDDING, HEAD = "model.embed_tokens.weight", "lm_head.weight"
 # Function of the library -> the package that has its fast form.
+_CHUNKED = "chunk_kimi_delta_attention"
 KERNELS = {
-    "chunk_kimi_delta_attention": "fla",
+    _CHUNKED: "fla",
     "recurrent_kimi_delta_attention": "fla",
     "causal_conv1d_fn": "causal_conv1d",
     "causal_conv1d_update": "causal_conv1d",
@@ -47,7 +51,7 @@ def build(
         raise CheckpointError(
             f"no network can be built from the configuration: {error}"
         ) from error
-    forward = _delta_forward(backend)
+    forward = _delta_forward(backend, chunk_length(config))
     for module in network.modules():
         if isinstance(module, library.KimiLinearDeltaAttention):
             module.forward = MethodType(forward, module)
@@ -55,13 +59,23 @@ def build(
     return network
 
 
-def _delta_forward(backend: str) -> Callable[..., Tensor]:
+def chunk_length(config: KimiLinearConfig) -> int:
+    """Return how many tokens KDA handles at once: its `chunk_size`, at most 64.
+
+    The logits are those of any other length, up to rounding, and a longer one needs
+    its square in memory.
+    """
+    return min(int(config.chunk_size), CHUNK_SIZE)
+
+
+def _delta_forward(backend: str, chunk_size: int) -> Callable[..., Tensor]:
     """Return the library's KDA forward pass, calling the kernels of `backend`.
 
     The library decides once per process, when it is imported, to call a fast kernel
     wherever one is installed, even on a CPU that cannot run it, and logs a notice for
     each that is missing. Here the same code runs with its plain PyTorch functions
-    instead, so that "reference" is exactly that and nothing is logged.
+    instead, so that "reference" is exactly that and nothing is logged. Its chunked form
+    pads a prompt to whole chunks.
     """
     source = inspect.unwrap(library.KimiLinearDeltaAttention.forward)
     plain = {
@@ -69,6 +83,8 @@ def _delta_forward(backend: str) -> Callable[..., Tensor]:
         for name, package in KERNELS.items()
         if backend == "reference" or find_spec(package) is None
     }
+    if _CHUNKED in plain:
+        plain[_CHUNKED] = partial(plain[_CHUNKED], chunk_size=chunk_size)
     return FunctionType(
         source.__code__,
         {**vars(library), **plain},
@@ -96,7 +112,7 @@ def assign_weights(
     tied = network.config.tie_word_embeddings
     shapes = {name: tuple(t.shape) for name, t in network.state_dict().items()}
     optional = {HEAD: shapes.pop(HEAD)} if tied else {}
-    check_state(shapes, state, optional=optional)
+    check_state(shapes, state, optional=optional, hint=f"; {RENAME_HINT}")
     if tied and HEAD in state and not torch.equal(state[HEAD], state[EMBEDDING]):
         raise CheckpointError(
             f"tie_word_embeddings is true, but {HEAD} differs from {EMBEDDING}"

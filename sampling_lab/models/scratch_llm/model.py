@@ -21,17 +21,11 @@ AUTHORS_DEFAULTS = {"temperature": 0.8, "top_p": 0.95}
 AUTHORS_MAX_NEW_TOKENS = 256
 
 
-def load(
-    path: str | Path,
-    *,
-    device: str = "auto",
-    dtype: str = "auto",
-    trust_remote_code: bool = False,
-) -> ScratchLLM:
+def load(path: str | Path, *, device: str = "auto", dtype: str = "auto") -> ScratchLLM:
     """Load a ``.pt`` of any stage: base, SFT, reward, DPO, PPO or GRPO.
 
     The arguments are those of `sampling_lab.load`. The file is only read, and nothing
-    in a ``.pt`` is ever run, so `trust_remote_code` has no effect.
+    in it is ever run.
 
     Raises:
         CheckpointError: not such a file, weights that its configuration does not

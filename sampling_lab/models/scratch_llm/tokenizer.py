@@ -39,8 +39,8 @@ _TIKTOKEN_SECONDS = 15
 class R50k:
     """r50k_base, together with the ids that only a padded vocabulary has.
 
-    All text is plain text: ``<|endoftext|>`` in it is thirteen characters, never id
-    50256. Decoding drops that id and every one above it.
+    ``<|endoftext|>`` in a text is thirteen characters, and id 50256 only with
+    `parse_special`. Decoding drops that id and every one above it.
     """
 
     vocab_size = VOCAB_SIZE
@@ -48,8 +48,10 @@ class R50k:
     def __init__(self, encoding: tiktoken.Encoding) -> None:
         self._encoding = encoding
 
-    def encode(self, text: str) -> list[int]:
-        """Return the ids of plain text."""
+    def encode(self, text: str, *, parse_special: bool = False) -> list[int]:
+        """Return the ids of text."""
+        if parse_special:
+            return self._encoding.encode(text, allowed_special="all")
         return self._encoding.encode_ordinary(text)
 
     def decode(self, token_ids: Sequence[int]) -> str:

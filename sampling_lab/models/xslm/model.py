@@ -6,7 +6,6 @@ It answers one-line questions (``"Q: hi\nA: "``) and ends an answer with a newli
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -71,24 +70,19 @@ def load(
     *,
     device: str = "auto",
     dtype: str = "auto",
-    trust_remote_code: bool = False,
-    **options: Any,
 ) -> XSLM:
     """Load a checkpoint file.
 
-    The arguments are those of `sampling_lab.load`: of dtypes the format has only
-    float64, it holds no code, and it has no options.
+    The arguments are those of `sampling_lab.load`; the only dtype is float64.
 
     Raises:
         CheckpointError: the file is not a whole, consistent checkpoint.
-        ParameterError: another dtype, or an option.
+        ParameterError: another dtype.
     """
     if dtype not in ("auto", "float64"):
         raise ParameterError(
             f"dtype must be 'auto' or 'float64' for XSLM, got {dtype!r}"
         )
-    if options:
-        raise ParameterError(f"XSLM takes no options, got {', '.join(sorted(options))}")
     path = Path(path)
     return XSLM(read_checkpoint(path), device=find_device(device), path=path)
 

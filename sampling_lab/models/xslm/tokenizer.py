@@ -95,8 +95,10 @@ class BPE:
         """The id of �, which stands for every character the vocabulary lacks."""
         return self._ids[UNKNOWN]
 
-    def encode(self, text: str) -> list[int]:
+    def encode(self, text: str, *, parse_special: bool = False) -> list[int]:
         """Return the ids of `text`; a character without a token becomes �.
+
+        There are no special tokens, so `parse_special` changes nothing.
 
         Warns:
             UnknownCharacterWarning: naming the first such character and its position.
