@@ -19,6 +19,17 @@ hypothesis.settings.register_profile("lab", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("lab")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep each file's tests in one process, and all browser tests in one.
+
+    Files share costly fixtures, and two browsers at once would wait for each other.
+    """
+    for item in items:
+        name = item.path.stem
+        group = "browser" if name.endswith("_browser") else str(item.path)
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
 @pytest.fixture(scope="session")
 def root() -> Path:
     """Return the project's root, where `checkpoints` and `notebooks` are."""
