@@ -88,11 +88,6 @@ class TemperatureMap:
         ]
 
 
-def flips(logits: Tensor, params: SamplingParams, **where: Any) -> tuple[Flip, ...]:
-    """Return the temperatures at which the choice changes; see `temperature_map`."""
-    return temperature_map(logits, params, **where).flips
-
-
 def temperature_map(
     logits: Tensor,
     params: SamplingParams,
