@@ -12,8 +12,8 @@ from torch import Tensor
 
 from ..counterfactuals import SeedGrid, Segment, StepNoise, TemperatureMap
 from ..errors import ParameterError
+from .drawing.band import Band
 from .drawing.labels import Tokens, token_label
-from .drawing.shapes import Markers, Rectangles
 from .drawing.style import (
     DASHES,
     GRID,
@@ -92,42 +92,33 @@ class MapArtists:
 
     def __init__(self, ax: Axes, low: float, high: float) -> None:
         self._ax, self._low, self._high = ax, low, high
-        self._prepare_axes()
-        self._band = Rectangles(ax, edgecolors=PAPER, linewidths=2, zorder=2)
+        ax.set_xscale("log")
+        ax.set_xlim(low, high)
+        marks = [mark for mark in _MARKS if low <= mark <= high]
+        ax.set_xticks(marks, labels=[f"{mark:g}" for mark in marks])
+        ax.set_xticks([], minor=True)
+        name_axes(ax, "temperature")
         self._names, self._flips = TextLabels(ax), TextLabels(ax)
-        self._pointer = Rectangles(
-            ax, facecolors=INK, edgecolors=PAPER, linewidths=1.0, zorder=4
-        )
-        self._tip = Markers(ax, "v", 11, color=INK, zorder=4)
-        self._current = TextLabels(ax)
+        self._band = Band(ax, -0.9)
 
     def show(self, found: TemperatureMap, tokens: Tokens) -> None:
         """Draw another map of the same range."""
         colors = token_colors(found.token_ids)
         segments = found.segments
-        self._band.show((s.low, s.high, -0.5, 0.5) for s in segments)
-        self._band.color([colors[s.token_id] for s in segments])
+        fills = [colors[s.token_id] for s in segments]
+        self._band.show([s[:2] for s in segments], fills)
         self._names.write(
-            self._name(s, token_label(tokens, s.token_id), ink_on(colors[s.token_id]))
-            for s in segments
+            self._name(segment, token_label(tokens, segment.token_id), ink_on(fill))
+            for segment, fill in zip(segments, fills, strict=True)
         )
         self._flips.write(self._flip_notes(found))
 
     def mark(self, temperature: float | None) -> None:
         """Point at a temperature from above, where no name is."""
-        at = temperature if temperature and self._in_range(temperature) else None
-        points = 1.6 * math.log(self._high / self._low) / points_wide(self._ax)
-        thin = math.exp(points)  # half of the pointer's width
-        self._pointer.show([(at / thin, at * thin, 0.2, 0.62)] if at else [])
-        self._tip.show([at] if at else [], [0.68] if at else [])
-        side, move = (
-            ("left", 12.0) if at and self._share(at) < 0.8 else ("right", -12.0)
-        )
-        note = TextLabel(at or 1.0, 0.78, f"T = {at:g}" if at else "", side, bold=True)
-        self._current.write([note._replace(move=(move, 0.0))])
-
-    def _in_range(self, temperature: float) -> bool:
-        return self._low <= temperature <= self._high
+        if temperature is None or not self._low <= temperature <= self._high:
+            self._band.point(None)
+        else:
+            self._band.point(temperature, f"T = {temperature:g}")
 
     def _share(self, temperature: float) -> float:
         """Return the place of a temperature on the axis, from 0 to 1."""
@@ -154,19 +145,6 @@ class MapArtists:
                 last = share
                 text = f"{flip.temperature:.2f}"
                 yield TextLabel(flip.temperature, -0.68, text, "center")
-
-    def _prepare_axes(self) -> None:
-        ax, low, high = self._ax, self._low, self._high
-        quiet_frame(ax, grid=None)
-        ax.set_xscale("log")
-        ax.set_xlim(low, high)
-        marks = [mark for mark in _MARKS if low <= mark <= high]
-        ax.set_xticks(marks, labels=[f"{mark:g}" for mark in marks])
-        ax.set_xticks([], minor=True)
-        name_axes(ax, "temperature")
-        ax.set_ylim(-0.9, 0.95)
-        ax.set_yticks([])
-        ax.spines["left"].set_visible(False)
 
 
 def plot_race_lines(

@@ -13,7 +13,6 @@ from sampling_lab import SamplingParams, generate
 from sampling_lab.counterfactuals import (
     History,
     draw_many,
-    flips,
     noise_of_step,
     temperature_map,
     what_would_it_take,
@@ -48,7 +47,7 @@ def check_by_drawing(found, logits, params, step=0, said=NO_HISTORY, points=25):
 def test_the_flip_of_a_race_is_where_two_lines_cross():
     params = SamplingParams(seed=10, dialect="transformers")
     q = noise_of_step(TOY, params).exponentials.double()
-    (flip,) = flips(TOY, params)
+    (flip,) = temperature_map(TOY, params).flips
     before, after = flip.before, flip.after
     by_hand = (TOY[before] - TOY[after]) / (q[before].log() - q[after].log())
     assert flip.temperature == pytest.approx(by_hand.item())

@@ -76,10 +76,8 @@ class Markers:
         size: float,
         **options: Any,
     ) -> None:
-        style: dict[str, Any] = {"marker": marker, "markersize": size}
-        self._line = ax.add_line(
-            Line2D([], [], linestyle="none", **{**style, **options})
-        )
+        style = {"marker": marker, "markersize": size, "linestyle": "none", **options}
+        self._line = ax.add_line(Line2D([], [], **style))
 
     def show(self, x: Sequence[float], y: Sequence[float]) -> None:
         """Draw these instead of the ones before."""
