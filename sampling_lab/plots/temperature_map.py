@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from itertools import chain, repeat
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,18 +13,9 @@ from torch import Tensor
 
 from ..counterfactuals import SeedGrid, Segment, StepNoise, TemperatureMap
 from ..errors import ParameterError
+from .drawing import style
 from .drawing.band import Band
 from .drawing.labels import Tokens, token_label
-from .drawing.style import (
-    DASHES,
-    GRID,
-    INK,
-    PAPER,
-    SERIES,
-    name_axes,
-    new_axes,
-    quiet_frame,
-)
 from .drawing.text import (
     LEAST_ROOM,
     ink_on,
@@ -45,7 +37,7 @@ FILLS = (
 )
 """Areas, each far from the one before it in greyscale."""
 
-OTHER = GRID
+OTHER = style.GRID
 """Tokens beyond the colours: told apart by their text alone."""
 
 _MARKS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
@@ -74,7 +66,7 @@ def plot_temperature_map(
         current: a temperature to mark.
         ax: the axes to draw on; None makes a new figure.
     """
-    ax = ax or new_axes(9.0, 2.2)
+    ax = ax or style.new_axes(9.0, 2.2)
     artists = MapArtists(ax, found.segments[0].low, found.segments[-1].high)
     artists.show(found, tokens)
     artists.mark(current)
@@ -97,7 +89,7 @@ class MapArtists:
         marks = [mark for mark in _MARKS if low <= mark <= high]
         ax.set_xticks(marks, labels=[f"{mark:g}" for mark in marks])
         ax.set_xticks([], minor=True)
-        name_axes(ax, "temperature")
+        style.name_axes(ax, "temperature")
         self._names, self._flips = TextLabels(ax), TextLabels(ax)
         self._band = Band(ax, -0.9)
 
@@ -179,22 +171,21 @@ def plot_race_lines(
             f"a race needs the random numbers of a race, got {noise.method}; set the "
             "draw method of the parameters to race"
         )
-    ax = ax or new_axes(8.0, 4.4)
-    quiet_frame(ax, grid="both")
+    ax = ax or style.new_axes(8.0, 4.4)
+    style.quiet_frame(ax, grid="both")
     beta = np.linspace(1 / high, 1 / low, 200)  # (200,)
     slopes = logits[list(token_ids)].double().numpy()
     heights = -noise.exponentials[list(token_ids)].double().log().numpy()
     scores = beta[:, None] * slopes + heights  # (200, tokens)
     for at, token_id in enumerate(token_ids):
-        color, dashes = SERIES[at % len(SERIES)], DASHES[at % len(DASHES)]
-        ax.plot(beta, scores[:, at], color=color, linestyle=dashes, linewidth=2.4)
-        text = " " + token_label(tokens, token_id)
-        write(ax, beta[-1], scores[-1, at], text, color=color, weight="bold")
-    ax.plot(beta, scores.max(-1), color=INK, linewidth=7, alpha=0.25, zorder=1)
+        (line,) = ax.plot(beta, scores[:, at], linewidth=2.4, **style.series(at))
+        look = {"color": line.get_color(), "weight": "bold"}
+        write(ax, beta[-1], scores[-1, at], f" {token_label(tokens, token_id)}", **look)
+    ax.plot(beta, scores.max(-1), color=style.INK, linewidth=7, alpha=0.25, zorder=1)
     ax.set_xlim(beta[0], beta[-1])
     marks = [mark for mark in _LINE_MARKS if low <= mark <= high]
     ax.set_xticks([1 / mark for mark in marks], labels=[f"{mark:g}" for mark in marks])
-    name_axes(ax, "temperature, evenly in 1 / T", "logit / T − log q")
+    style.name_axes(ax, "temperature, evenly in 1 / T", "logit / T − log q")
     return ax
 
 
@@ -209,13 +200,14 @@ def plot_seed_grid(
         ax: the axes to draw on; None makes a new figure.
     """
     columns = len(grid.temperatures)
-    ax = ax or new_axes(1.6 + 1.05 * columns, 1.2 + 0.42 * len(grid.seeds))
+    ax = ax or style.new_axes(1.6 + 1.05 * columns, 1.2 + 0.42 * len(grid.seeds))
     ids = [token_id for row in grid.token_ids for token_id in row]
     colors = token_colors(sorted(ids, key=ids.count, reverse=True))
     for y, row in enumerate(grid.token_ids):
         for x, token_id in enumerate(row):
             color = colors[token_id]
-            ax.barh(y, 1.0, 1.0, x - 0.5, color=color, edgecolor=PAPER, linewidth=2)
+            edge: dict[str, Any] = {"edgecolor": style.PAPER, "linewidth": 2}
+            ax.barh(y, 1.0, 1.0, x - 0.5, color=color, **edge)
             label = token_label(tokens, token_id, width=9)
             write(ax, x, y, label, ha="center", color=ink_on(color))
     name_ticks(ax, "x", [f"{temperature:g}" for temperature in grid.temperatures])
@@ -223,5 +215,5 @@ def plot_seed_grid(
     ax.set_xlim(-0.5, columns - 0.5)
     ax.set_ylim(len(grid.seeds) - 0.5, -0.5)
     ax.spines[:].set_visible(False)
-    name_axes(ax, "temperature", "seed")
+    style.name_axes(ax, "temperature", "seed")
     return ax

@@ -6,7 +6,7 @@ two of them could meet in greyscale, a hatch, an outline or a word tells them ap
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -41,6 +41,13 @@ DASHES = (
     (0, (1, 1)),
     (0, (8, 2, 2, 2)),
 )
+
+
+def series(at: int) -> dict[str, Any]:
+    """Return the colour and the dashes of a line by its index."""
+    dashes = DASHES[at % len(DASHES)]
+    return {"color": SERIES[at % len(SERIES)], "linestyle": dashes}
+
 
 FONT_SIZE = 12.0
 """Points; no text is smaller at the figure's original size."""
