@@ -115,8 +115,9 @@ def smallest_p(
     params = params or SamplingParams()
 
     def keeps(n: int) -> bool:
-        with_p = params.replace(top_p=n / _P_STEPS)
-        return bool(_kept(with_p, logits, history)[token_id])
+        return bool(
+            _kept(params.replace(top_p=n / _P_STEPS), logits, history)[token_id]
+        )
 
     n = _smallest(keeps, _P_STEPS)
     return None if n is None else n / _P_STEPS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import zip_longest
@@ -207,7 +207,12 @@ def first_difference(first: Generation, second: Generation) -> int | None:
 
 
 def generation_html(generation: Generation) -> str:
-    """Return the new text as HTML, shaded by surprisal; token text is escaped."""
+    """Return the new text as HTML, a chip for each token; their text is escaped.
+
+    The shade is a translucent orange, so that the page's own text colour stays legible
+    on it in light and dark themes; its depth is surprisal up to 10 bits.
+    """
+    tokens = "<wbr>".join(map(_shaded_chip, generation.steps)) or "<i>empty</i>"
     details = " · ".join(
         [
             f"{len(generation.token_ids)} tokens",
@@ -217,42 +222,28 @@ def generation_html(generation: Generation) -> str:
         ]
     )
     return (
-        f'<div style="line-height:1.9">{tokens_html(generation.steps)}'
+        '<div style="line-height:1.9">'
+        '<div style="white-space:pre-wrap;overflow-wrap:anywhere;line-height:1.9;'
+        f'font-family:monospace;font-size:14px">{tokens}</div>'
         f"<small>{html.escape(details)}</small></div>"
     )
 
 
-def tokens_html(steps: Iterable[Step]) -> str:
-    """Return tokens as HTML chips, in order.
-
-    The shade is a translucent orange, so that the page's own text colour stays legible
-    on it in light and dark themes; its depth is surprisal up to 10 bits.
-    """
-    tokens = "<wbr>".join(map(_shaded_chip, steps)) or "<i>empty</i>"
-    return (
-        '<div style="white-space:pre-wrap;overflow-wrap:anywhere;line-height:1.9;'
-        f'font-family:monospace;font-size:14px">{tokens}</div>'
-    )
-
-
-def token_facts(step: Step) -> str:
-    """Return a token's id, probabilities, rank and surprisal in one line."""
-    return (
-        f"id {step.token_id} · raw {step.raw_prob:.3f} · final {step.final_prob:.3f} "
-        f"· rank {step.rank} · {step.surprisal:.1f} bits"
-    )
-
-
 def token_chip(step: Step, attributes: str, faint: str = "s") -> str:
-    """Return a token as a `<span>` with its facts as tooltip; its text is escaped.
+    """Return a token as a `<span>`; its text is escaped.
+
+    A tooltip has its id, probabilities, rank and surprisal.
 
     Args:
         step: the step that drew it.
         attributes: the span's other attributes.
         faint: the tag (with attributes) around signs for white space.
     """
-    breaks = "\n" in step.text
-    return _chip(step.token_text, token_facts(step), attributes, faint, breaks)
+    facts = (
+        f"id {step.token_id} · raw {step.raw_prob:.3f} · final {step.final_prob:.3f} "
+        f"· rank {step.rank} · {step.surprisal:.1f} bits"
+    )
+    return _chip(step.token_text, facts, attributes, faint, "\n" in step.text)
 
 
 def _shaded_chip(step: Step) -> str:

@@ -36,11 +36,8 @@ def plot_dialects(
     says that the rules are checked against the engine itself. The numbers of a row are
     those of `distribution_table` of its ledger.
 
-    Args:
-        comparison: from `compare_dialects`.
-        tokens: as in `plot_distribution`.
-        n: how many tokens, by raw rank.
-        ax: the axes to draw on; None makes a new figure.
+    `comparison` is from `compare_dialects`, `n` says how many tokens, by raw rank; the
+    others are as in `plot_distribution`.
     """
     ledgers = comparison.ledgers
     ids = next(iter(ledgers.values())).top(n)

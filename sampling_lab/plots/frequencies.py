@@ -18,10 +18,7 @@ def plot_frequencies(
 ) -> Axes:
     """Draw what many seeds drew over the final probabilities and their 95 % band.
 
-    Args:
-        check: from `compare_frequencies`.
-        tokens: token texts, as a function of the id or a list by id; None shows ids.
-        ax: the axes to draw on; None makes a new figure.
+    `check` is from `compare_frequencies`; the others are as in `plot_distribution`.
     """
     ax = ax or style.new_axes(8.0, 1.9 + 0.4 * len(check.rows))
     style.quiet_frame(ax)

@@ -60,11 +60,8 @@ def plot_temperature_map(
 ) -> Axes:
     """Draw the temperatures as a band, cut where the choice changes.
 
-    Args:
-        found: from `temperature_map`.
-        tokens: token texts, as a function of the id or a list by id; None shows ids.
-        current: a temperature to mark.
-        ax: the axes to draw on; None makes a new figure.
+    `found` is from `temperature_map`, `current` a temperature to mark; the others are
+    as in `plot_distribution`.
     """
     ax = ax or style.new_axes(9.0, 2.2)
     artists = MapArtists(ax, found.segments[0].low, found.segments[-1].high)
@@ -194,10 +191,7 @@ def plot_seed_grid(
 ) -> Axes:
     """Draw the chosen token of each seed (row) at each temperature (column).
 
-    Args:
-        grid: from `seed_grid`.
-        tokens: token texts, as a function of the id or a list by id; None shows ids.
-        ax: the axes to draw on; None makes a new figure.
+    `grid` is from `seed_grid`; the others are as in `plot_distribution`.
     """
     columns = len(grid.temperatures)
     ax = ax or style.new_axes(1.6 + 1.05 * columns, 1.2 + 0.42 * len(grid.seeds))
