@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sampling_lab import SamplingParams, generate
 from sampling_lab.counterfactuals import (
     History,
+    StepNoise,
     draw_many,
     noise_of_step,
     temperature_map,
@@ -174,15 +175,6 @@ def test_the_map_of_a_step_of_a_generation(dialect):
         assert found.winner(1.3) == step.token_id
 
 
-def test_a_large_wheel_is_refused_and_a_cut_one_is_not():
-    logits = random_logits(2, 1000)
-    params = SamplingParams(dialect="xslm")
-    with pytest.raises(ParameterError, match=r"at most 256 .* got 1000; set top_k"):
-        temperature_map(logits, params)
-    params = params.replace(top_k=20)
-    check_by_drawing(temperature_map(logits, params), logits, params)
-
-
 @pytest.mark.parametrize(
     "where, match",
     [
@@ -223,3 +215,53 @@ def test_the_draw_can_be_another_than_the_dialects(method):
     check_by_drawing(temperature_map(TOY, params), TOY, params)
     one_by_one = [params.replace(seed=s).draw()(TOY).token_id for s in range(30)]
     assert draw_many(TOY, params, range(30)).tolist() == one_by_one
+
+
+# Only tokens that can be chosen at all are searched
+
+
+LOGITS = torch.randn(1000, generator=torch.Generator().manual_seed(1))
+RACE = SamplingParams(seed=34, typical_p=0.9, dialect="transformers")
+WHEEL = SamplingParams(seed=34, dialect="xslm")
+
+
+@pytest.mark.parametrize(
+    ("params", "size"),
+    [
+        (WHEEL.replace(top_k=6), 6),
+        (RACE.replace(top_k=6), 6),
+        (RACE, 1000),
+        (RACE.replace(banned_token_ids=[7]), 999),
+    ],
+)
+def test_only_tokens_that_can_be_chosen_are_searched(params, size, monkeypatch):
+    sizes, choose = set(), StepNoise.choose
+
+    def noted(self, logits):
+        sizes.add(len(logits))
+        return choose(self, logits)
+
+    monkeypatch.setattr(StepNoise, "choose", noted)
+    temperature_map(LOGITS, params)
+    assert sizes == {size}
+
+
+def test_a_wheel_of_a_few_hundred_tokens_that_top_k_leaves_is_searched():
+    params = WHEEL.replace(top_k=400)
+    found = temperature_map(LOGITS, params)
+    ids = set(LOGITS.topk(400).indices.tolist())
+    assert set(found.token_ids) <= ids
+    for segment in found.segments[::40]:
+        middle = math.sqrt(segment.low * segment.high)
+        assert really_drawn(LOGITS, params, middle) == segment.token_id
+    for size, cut in ((1000, {}), (600, {"top_k": 600})):
+        problem = rf"at most 256 .* got {size}; set top_k"
+        with pytest.raises(ParameterError, match=problem):
+            temperature_map(LOGITS, WHEEL.replace(**cut))
+
+
+def test_random_numbers_that_are_known_need_no_draw():
+    params = RACE.replace(top_k=20)
+    noise = noise_of_step(LOGITS, params, step=3)
+    found = temperature_map(LOGITS, params.replace(seed=None), noise=noise)
+    assert found == temperature_map(LOGITS, params, step=3)

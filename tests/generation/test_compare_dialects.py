@@ -122,13 +122,8 @@ def test_the_first_token_that_differs(model):
 def test_a_run_is_what_generate_gives(model):
     params = SamplingParams(temperature=0.8, top_p=0.9, seed=9)
     runs = run_dialects(model, [1], params, ["mlx"], max_new_tokens=9)
-    alone = generate(
-        model,
-        [1],
-        params.replace(dialect="mlx", draw_method="race"),
-        max_new_tokens=9,
-    )
-    assert runs.generations["mlx"] == alone
+    params = params.replace(dialect="mlx", draw_method="race")
+    assert runs.generations["mlx"] == generate(model, [1], params, max_new_tokens=9)
 
 
 def test_a_shorter_run_differs_where_it_ends(model):
