@@ -152,15 +152,8 @@ def what_would_it_take(
     kept and ahead at every temperature, top-k, top-p and min-p. Without such a rival,
     the smallest top-k that keeps the token lets it win at a high enough temperature.
 
-    Args:
-        logits: the model's logits of that step, shape (V,).
-        params: the current settings.
-        token_id: the token.
-        step: how many tokens the seed has drawn before, as in `temperature_map`.
-        drawn: what a generation drew at that step, instead of `step`.
-        history: the tokens before; needed where `params.needs_history`.
-        low: the lowest temperature to consider.
-        high: the highest.
+    `params` are the current settings; the other arguments are those of
+    `temperature_map`.
     """
     step = history.step if step is None else step
     noise = noise_of_step(logits, params, step=step, drawn=drawn)

@@ -160,7 +160,20 @@ class Generation:
         return f"Generation({self.text!r}, {count} tokens, {self.finish_reason})"
 
     def _repr_html_(self) -> str:
-        return generation_html(self)
+        """Return the new text, a chip for each token; their text is escaped.
+
+        The shade is a translucent orange, so that the page's own text colour stays
+        legible on it in light and dark themes; its depth is surprisal up to 10 bits.
+        """
+        tokens = "<wbr>".join(map(_shaded_chip, self.steps)) or "<i>empty</i>"
+        count = f"{len(self.token_ids)} tokens"
+        details = [count, self.finish_reason, self.params.describe(), *self.notes]
+        return (
+            '<div style="line-height:1.9">'
+            '<div style="white-space:pre-wrap;overflow-wrap:anywhere;line-height:1.9;'
+            f'font-family:monospace;font-size:14px">{tokens}</div>'
+            f"<small>{html.escape(' · '.join(details))}</small></div>"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return strict JSON data, from which `from_dict` gives an equal value."""
@@ -204,29 +217,6 @@ def first_difference(first: Generation, second: Generation) -> int | None:
     ids = ([step.token_id for step in text.all_steps] for text in (first, second))
     pairs = enumerate(zip_longest(*ids))
     return next((index for index, (a, b) in pairs if a != b), None)
-
-
-def generation_html(generation: Generation) -> str:
-    """Return the new text as HTML, a chip for each token; their text is escaped.
-
-    The shade is a translucent orange, so that the page's own text colour stays legible
-    on it in light and dark themes; its depth is surprisal up to 10 bits.
-    """
-    tokens = "<wbr>".join(map(_shaded_chip, generation.steps)) or "<i>empty</i>"
-    details = " · ".join(
-        [
-            f"{len(generation.token_ids)} tokens",
-            generation.finish_reason,
-            generation.params.describe(),
-            *generation.notes,
-        ]
-    )
-    return (
-        '<div style="line-height:1.9">'
-        '<div style="white-space:pre-wrap;overflow-wrap:anywhere;line-height:1.9;'
-        f'font-family:monospace;font-size:14px">{tokens}</div>'
-        f"<small>{html.escape(details)}</small></div>"
-    )
 
 
 def token_chip(step: Step, attributes: str, faint: str = "s") -> str:

@@ -7,7 +7,6 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from ..counterfactuals import FrequencyTest
-from .distribution_rows import REST
 from .drawing import style
 from .drawing.labels import Tokens, token_label
 from .drawing.text import name_ticks, write
@@ -34,11 +33,7 @@ def plot_frequencies(
         text = f"{row.frequency:.3f}   {row.prob:.3f}"
         write(ax, 1.02, at, text, **beside)
     write(ax, 1.02, -0.75, "drawn   theory", color=style.FAINT, **beside)
-    names = [
-        REST if row.token_id is None else token_label(tokens, row.token_id)
-        for row in check.rows
-    ]
-    name_ticks(ax, "y", names)
+    name_ticks(ax, "y", [token_label(tokens, row.token_id) for row in check.rows])
     ax.set_ylim(len(check.rows) - 0.5, -0.5)
     ax.set_xlim(left=0)
     style.name_axes(

@@ -97,13 +97,7 @@ class RaceArtists:
         labels: Sequence[str],
         limits: tuple[float, float] | None = None,
     ) -> None:
-        """Draw these numbers.
-
-        Args:
-            rows: from `race_rows`, the winner first.
-            labels: of their tokens.
-            limits: the ends of the axis; None fits all.
-        """
+        """Draw rows from `race_rows`; no `limits` of the axis fit all of them."""
         self._scale(*(limits or _fitting(rows)))
         self._bars.show(
             (min(row.prob, row.score), max(row.prob, row.score), at - 0.25, at + 0.25)

@@ -105,13 +105,10 @@ class StageArtists:
         verdicts: Sequence[str] = (),
         marked: int | None = None,
     ) -> None:
-        """Draw these numbers, one column for each panel.
+        """Draw columns from `stages_table`, one for each panel.
 
-        Args:
-            columns: from `stages_table`.
-            labels: of the tokens.
-            verdicts: from `removed_by`; none leaves their place empty.
-            marked: the row of the token that was drawn.
+        `verdicts` are from `removed_by`, and none leaves their place empty; `marked`
+        is the row of the token that was drawn.
         """
         limit = max(max(*column.before, *column.after) for column in columns)
         pairs = list(zip(self._panels, columns, strict=True))

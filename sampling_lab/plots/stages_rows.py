@@ -109,11 +109,7 @@ def stages_rows(
 ) -> list[dict[str, Any]]:
     """Return a row for each token: its probability after each stage, and its end.
 
-    Args:
-        columns: from `stages_table`.
-        token_ids: the tokens of the columns.
-        verdicts: from `removed_by`.
-        tokens: token texts, as a function of the id or a list by id; None shows ids.
+    `columns` are from `stages_table`, and `verdicts` from `removed_by`.
     """
     titles: list[str] = []
     for at, column in enumerate(columns):  # tell two stages with one title apart

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from ..counterfactuals import Slice, wheel_slices
 from ..sampling.draws import DrawResult
-from .distribution_rows import REST
 from .drawing.band import Band
 from .drawing.labels import Tokens, token_label, token_text
 from .drawing.style import CHOSEN, FINAL, GRID, LIGHT, new_axes
@@ -43,27 +42,17 @@ def plot_wheel(
     return ax
 
 
-def slice_label(part: Slice, tokens: Tokens) -> str:
-    """Return the name of a slice: its token's, or that of everything else."""
-    return REST if part.token_id is None else token_label(tokens, part.token_id)
-
-
 def wheel_table(
     slices: Sequence[Slice], segment: tuple[float, float], tokens: Tokens = None
 ) -> list[dict[str, Any]]:
-    """Return a row for each slice, the most likely token first.
+    """Return a row for each of `wheel_slices`, the most likely token first.
 
-    Args:
-        slices: from `wheel_slices`.
-        segment: the ends of the slice on which the number fell.
-        tokens: token texts, as a function of the id or a list by id; None shows ids.
+    `segment` is the ends of the slice on which the number fell.
     """
     return [
         {
             "token_id": part.token_id,
-            "token": (
-                REST if part.token_id is None else token_text(tokens, part.token_id)
-            ),
+            "token": token_text(tokens, part.token_id),
             "from": part.low,
             "to": part.high,
             "is_hit": part.low <= segment[0] and segment[1] <= part.high,
@@ -89,13 +78,7 @@ class WheelArtists:
     def show(
         self, slices: Sequence[Slice], drawn: DrawResult | None, tokens: Tokens
     ) -> None:
-        """Draw these numbers.
-
-        Args:
-            slices: from `wheel_slices`.
-            drawn: what the wheel drew, to mark; None marks nothing.
-            tokens: as in `plot_wheel`.
-        """
+        """Draw slices from `wheel_slices`, and mark what the wheel drew."""
         parts = [
             (part, GRID if part.token_id is None else SHADES[at % 2])
             for at, part in enumerate(slices)
@@ -108,7 +91,7 @@ class WheelArtists:
             for pairs in (parts, shown):
                 pairs.append((hit, CHOSEN))
             has_name = len([*self._inside(hit, CHOSEN, tokens)]) == 2
-            name = "" if has_name else f" → {slice_label(hit, tokens)}"
+            name = "" if has_name else f" → {token_label(tokens, hit.token_id)}"
             self._band.point(drawn.uniform, f"{drawn.uniform:.3f}{name}", -0.5)
         self._band.show([part[1:] for part, _ in parts], [color for _, color in parts])
         self._names.write(
@@ -117,7 +100,7 @@ class WheelArtists:
 
     def _inside(self, part: Slice, color: str, tokens: Tokens) -> Iterator[TextLabel]:
         """Yield a slice's name and share, or the name upwards, or what fits."""
-        share, label = part.high - part.low, slice_label(part, tokens)
+        share, label = part.high - part.low, token_label(tokens, part.token_id)
         middle, ink = (part.low + part.high) / 2, ink_on(color)
         room = share * points_wide(self._ax) - 8
         name = TextLabel(middle, 0.18, label, "center", ink, bold=True)

@@ -22,8 +22,8 @@ from sampling_lab.plots import (
     sweep_table,
 )
 from sampling_lab.plots.distribution import DistributionArtists
-from sampling_lab.plots.distribution_rows import REST, axis_limit
-from sampling_lab.plots.drawing.labels import shorten, token_label
+from sampling_lab.plots.distribution_rows import axis_limit
+from sampling_lab.plots.drawing.labels import REST, shorten, token_label
 from sampling_lab.plots.drawing.style import CHOSEN, FINAL, PAPER, stage_hatch
 from sampling_lab.plots.drawing.text_labels import TextColumn
 
