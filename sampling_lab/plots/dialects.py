@@ -16,9 +16,7 @@ from .distribution_rows import distribution_table
 from .drawing import style
 from .drawing.labels import Tokens, token_label
 from .drawing.text import ink_on, name_ticks, write
-
-TEMPERATURES = tuple(step / 20 for step in range(2, 61))
-"""0.1 to 3 in steps of 0.05."""
+from .sweep import TEMPERATURES
 
 _SHADES = LinearSegmentedColormap.from_list("final", ["#e3eff7", style.FINAL])
 

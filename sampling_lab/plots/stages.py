@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from ..errors import ParameterError
 from ..sampling.ledger import Ledger
@@ -61,7 +60,8 @@ def plot_stages(
     ids = ledger.top(n)
     columns = stages_table(ledger, top=ids)
     if axes is None:
-        axes = _panels(len(columns), len(ids))
+        size = (2.2 + 2.5 * len(columns), 1.5 + 0.34 * len(ids))
+        axes = style.new_panels(*size, columns=len(columns))
     if len(axes) != len(columns):
         raise ParameterError(
             f"axes must be {len(columns)}, raw and one for each stage, got {len(axes)}"
@@ -71,15 +71,6 @@ def plot_stages(
     marked = ids.index(chosen) if chosen in ids else None
     StageArtists(axes, len(ids)).show(columns, labels, verdicts, marked)
     return list(axes)
-
-
-def _panels(columns: int, rows: int) -> list[Axes]:
-    figure = Figure(
-        figsize=(2.2 + 2.5 * columns, 1.5 + 0.34 * rows),
-        layout="constrained",
-        facecolor=style.PAPER,
-    )
-    return list(figure.subplots(1, columns, squeeze=False)[0])
 
 
 class StageArtists:

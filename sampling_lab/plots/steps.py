@@ -8,13 +8,12 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from ..errors import ParameterError
 from ..generation.results import Step
 from .drawing.labels import drawable, shorten
 from .drawing.shapes import Box, HatchedRectangles, Markers
-from .drawing.style import CHOSEN, FINAL, GRID, INK, PAPER, SERIES, quiet_frame
+from .drawing.style import CHOSEN, FINAL, GRID, INK, SERIES, new_panels, quiet_frame
 from .drawing.text import points_wide
 from .drawing.text_labels import TextLabel, TextLabels, text_width
 from .drawing.ticks import decade_ticks, even_ticks, step_ticks
@@ -60,8 +59,7 @@ def plot_steps(
         3
     """
     if axes is None:
-        figure = Figure((9.0, 5.2), layout="constrained", facecolor=PAPER)
-        axes = list(figure.subplots(3, 1))
+        axes = new_panels(9.0, 5.2, rows=3)
     if len(axes) != 3:
         raise ParameterError(
             f"axes must be 3, for surprisal, entropy and kept count, got {len(axes)}"

@@ -64,14 +64,23 @@ def stage_hatch(name: str) -> str:
 
 
 def new_axes(width: float, height: float) -> Axes:
+    """Return axes on a new figure of so many inches; see `new_panels`."""
+    return new_panels(width, height)[0]
+
+
+def new_panels(
+    width: float, height: float, rows: int = 1, columns: int = 1
+) -> list[Axes]:
     """Return axes on a new figure, which is in no global list of figures.
 
     Args:
         width: in inches.
         height: in inches.
+        rows: of axes.
+        columns: of axes.
     """
-    figure = Figure(figsize=(width, height), layout="constrained", facecolor=PAPER)
-    return figure.add_subplot()
+    figure = Figure((width, height), layout="constrained", facecolor=PAPER)
+    return list(figure.subplots(rows, columns, squeeze=False).flat)
 
 
 def quiet_frame(ax: Axes, *, grid: Literal["x", "y", "both"] | None = "x") -> None:
