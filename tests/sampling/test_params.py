@@ -185,7 +185,7 @@ def test_each_dialect_orders_the_stages():
     down, up, low = TopP(0.8), TopP(0.8, rule="ascending"), MinP(0.1)
     expected = {
         "xslm": (exactly_k, cool_xslm, down, low),
-        "scratch_llm": (cool, k, down, low),
+        "scratch_llm": (cool, k, TopP(0.8, rule="exceeding"), low),
         "transformers": (cool, k, up, low),
     }
     for name, stages in expected.items():
