@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import count
+from itertools import count, islice
 from numbers import Integral
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -305,20 +305,24 @@ class Model(ABC):
         """Every token made visible, by id."""
         return tuple(map(self.token_text, range(self.card.vocab_size)))
 
-    def decoder(self) -> IncrementalDecoder:
-        """Return a new decoder of streamed ids; without a tokenizer all text is ""."""
+    def decoder(self, before: Sequence[int] = ()) -> IncrementalDecoder:
+        """Return a new decoder of the ids after `before`, whose text they continue.
+
+        Without a tokenizer all text is "".
+        """
         if self.tokenizer is None:
             return IncrementalDecoder(lambda ids: "")
-        return IncrementalDecoder(self.tokenizer.decode, self._stray_byte)
+        return IncrementalDecoder(self.tokenizer.decode, self._probes, before)
 
     @cached_property
-    def _stray_byte(self) -> int | None:
-        """A token of one byte >= 0x80, in a vocabulary that has one."""
-        if self.tokenizer is None:
-            return None
+    def _probes(self) -> tuple[int, ...]:
+        """Tokens that can change the text before them: one byte of no character."""
+        own = getattr(self.tokenizer, "probes", None)
+        if own is not None or self.tokenizer is None:
+            return tuple(own or ())
         tokens = map(self.tokenizer.token_bytes, range(self.card.vocab_size))
         strays = (n for n, b in enumerate(tokens) if len(b) == 1 and b >= b"\x80")
-        return next(strays, None)
+        return tuple(islice(strays, 1))
 
     def prefix(self, input_ids: Sequence[int] | Prefix) -> Prefix:
         """Return checked ids that can grow; a loop passes them to `logits` each step.
