@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import hypothesis
@@ -13,6 +14,8 @@ from tests.helpers import ROOT
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["MPLBACKEND"] = "Agg"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
+# Shells start background jobs with Ctrl-C ignored; every child would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No deadline: no test asserts a time. The same examples on every machine.
 hypothesis.settings.register_profile("lab", deadline=None, derandomize=True)
