@@ -189,7 +189,9 @@ class Repl:
             fields = parse_fields(rest, ("max_new_tokens",))
             limit = fields.pop("max_new_tokens", self.conversation.max_new_tokens)
             limit = whole_number("max_new_tokens", limit)
-            self.conversation.params = self.conversation.params.replace(**fields)
+            params = self.conversation.params.replace(**fields)
+            params.resolve(self.conversation.model.card.dialect)  # its rule for seeds
+            self.conversation.params = params
             self.conversation.max_new_tokens = limit
         settings = _described(self.conversation.params)
         limit = self.conversation.max_new_tokens
@@ -249,7 +251,7 @@ class Repl:
         if params.is_greedy:
             self.screen.remark("temperature is 0, so the reply will be the same")
         elif params.seed is not None:
-            following = (params.seed + 1) % 2**64
+            following = 0 if params.seed == 2**64 - 1 else params.seed + 1
             self.conversation.params = params.replace(seed=following)
             self.screen.remark(f"seed {following}")
         count = len(self.conversation.turns)
