@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import subprocess
 import sys
@@ -101,6 +102,42 @@ def test_a_command_gives_what_the_library_call_gives(
         first = int(model.logits(expected.prompt_ids).argmax())
         stop = expected.stop_step.token_id if expected.stop_step else None
         assert [*document["generated_token_ids"], stop][0] == first
+
+
+COURSE = {"temperature": 0.8, "top_k": 8, "seed": 7}
+
+
+@pytest.mark.parametrize(
+    ("options", "settings"),
+    [
+        (("--tokens", "24", "--prompt", PROMPT), COURSE),
+        ((), COURSE),
+        (("--seed", "-3"), {**COURSE, "seed": -3}),
+        (("--temperature", "2", "--top-k", "off"), {"temperature": 2.0, "seed": 7}),
+    ],
+)
+def test_xslm_begins_with_the_settings_of_its_course(
+    options: tuple[str, ...], settings: dict[str, Any], main: Main
+) -> None:
+    status, out, err = main("generate", "--checkpoint", XSLM, "--text", *options)
+    expected = generate(load(XSLM), PROMPT, SamplingParams(**settings))
+    assert (status, out, err) == (0, expected.text + "\n", "")
+    assert expected.max_new_tokens == 24
+
+
+def test_the_settings_in_a_file_come_before_those_of_the_course(
+    main: Main, tmp_path: Path
+) -> None:
+    content = strict_json(Path(XSLM).read_text())
+    content["settings"] |= {"temperature": 1.7, "top_k": 5, "seed": -9, "tokens": 6}
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps(content))
+    status, out, _ = main("generate", "--checkpoint", str(path))
+    document = strict_json(out)
+    assert status == 0
+    assert document["seed"] == -9
+    for name, value in {"temperature": 1.7, "top_k": 5, "max_new_tokens": 6}.items():
+        assert document["parameters"]["effective"][name] == value
 
 
 def test_a_process_prints_what_the_function_prints(main: Main) -> None:
