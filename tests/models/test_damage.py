@@ -88,6 +88,7 @@ def test_a_pickle_that_would_run_code_is_refused_by_name(kind, tmp_path):
     assert not marker.exists()
 
 
+@pytest.mark.filterwarnings("ignore:.*in the settings|.*not used")  # a name of XSLM
 def test_flipped_bits_give_a_model_or_a_sentence(file, path, weights):
     """Most of them lie in the weights, where only an archive has a checksum."""
     data, dice = weights.read_bytes(), random.Random(1)
