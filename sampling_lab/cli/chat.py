@@ -6,18 +6,18 @@ import argparse
 import sys
 
 from ..sampling.settings_text import read_number
-from .options import add_sampling_options, given_parameters
+from .options import (
+    add_model_options,
+    add_sampling_options,
+    given_parameters,
+    load_model,
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of `sampling-lab chat`."""
-    add = parser.add_argument
-    add(
-        *("--checkpoint", "--ckpt"),
-        required=True,
-        metavar="PATH",
-        help="a file, directory or name",
-    )
+    add_model_options(parser)
+    add = parser.add_argument_group("talk").add_argument
     add("--prompt", metavar="TEXT", help="say this, print the reply, and leave")
     add("--system", metavar="TEXT", help="the system message")
     add("--raw", action="store_true", help="continue text, without a chat template")
@@ -29,14 +29,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="default: the format's own",
     )
-    add("--device", default="auto", help="auto (the default), cpu, cuda, ...")
     add_sampling_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Answer once with `--prompt`, otherwise talk until the person leaves."""
     from ..generation.conversation import Conversation
-    from ..models import load
     from ..sampling.params import SamplingParams
     from ..sampling.validation import whole_number
     from .repl import Repl
@@ -46,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     SamplingParams(**given)  # refused before anything is loaded
     if args.max_new_tokens is not None:
         whole_number("max_new_tokens", args.max_new_tokens)
-    model = load(args.checkpoint, device=args.device)
+    model = load_model(args)
     params = SamplingParams(**{"seed": None, **model.card.starting_params, **given})
     params.resolve(model.card.dialect)  # its rule for seeds
     conversation = Conversation(

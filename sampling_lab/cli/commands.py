@@ -13,16 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import FetchError, ParameterError
 from ..text import terminal
+from .options import given_parameters, load_model
 from .terminal import INTERRUPTED, error_line
 
 if TYPE_CHECKING:
     from ..generation.loop import Run
     from ..generation.results import Generation
-    from ..models.base import Model, ModelCard
+    from ..models.base import ModelCard
     from ..sampling.params import SamplingParams
-
-
-_DTYPES = {"fp32": "float32", "bf16": "bfloat16"}
 
 
 def generate(args: Namespace) -> int:
@@ -37,12 +35,10 @@ def generate(args: Namespace) -> int:
         options["stop_token_ids"] = [args.eos_id]
     if "steps" in args:
         whole_number("--steps", args.steps)
-    model = _load(args)
+    model = load_model(args)
     if prompt is None:
         prompt = model.card.default_prompt or ""
-    requested = _requested(args, model.card.starting_params)
-    is_greedy = getattr(args, "mode", None) == "greedy"
-    params = requested.replace(temperature=0) if is_greedy else requested
+    params = _requested(args, model.card.starting_params)
     if "stream" in args:
         generation = _write_stream(stream(model, prompt, params, **options))
     else:
@@ -52,7 +48,10 @@ def generate(args: Namespace) -> int:
     if "stream" in args or "text" in args:
         _write_notes(generation)
     else:
-        write_json(_document(args, requested, generation, model.card))
+        document = _document(args, params, generation, model.card)
+        if model.tokenizer is None:
+            del document["generated_text"]
+        write_json(document)
     return INTERRUPTED if generation.finish_reason == "cancelled" else 0
 
 
@@ -85,22 +84,18 @@ def _given(args: Namespace, *names: str) -> dict[str, Any]:
 def _requested(
     args: Namespace, starting_params: Mapping[str, Any] = MappingProxyType({})
 ) -> SamplingParams:
-    """Return what was given, over what the format begins with."""
+    """Return what was given, over what the format begins with.
+
+    Greedy ignores what chooses among tokens, so that a bad value is no error either.
+    """
+    from ..sampling.parameters import ADJUSTMENTS
     from ..sampling.params import SamplingParams
-    from .options import given_parameters
 
-    return SamplingParams(**{**starting_params, **given_parameters(args)})
-
-
-def _load(args: Namespace) -> Model:
-    from ..models import load
-
-    options = _given(
-        args, "device", "tokenizer", "revision", "local_files_only", "backend"
-    )
-    if "precision" in args:
-        options["dtype"] = _DTYPES[args.precision]
-    return load(args.checkpoint, **options)
+    given = {**starting_params, **given_parameters(args)}
+    if getattr(args, "mode", None) == "greedy":
+        acting = (*ADJUSTMENTS, "penalty_window", "penalize_prompt", "dialect")
+        given = {n: v for n, v in given.items() if n in acting} | {"temperature": 0}
+    return SamplingParams(**given)
 
 
 def _write_stream(run: Run) -> Generation:
@@ -121,14 +116,24 @@ def _write_notes(generation: Generation) -> None:
 
 
 def _document(
-    args: Namespace, requested: SamplingParams, generation: Generation, card: ModelCard
+    args: Namespace, params: SamplingParams, generation: Generation, card: ModelCard
 ) -> dict[str, Any]:
     """Return a generation as the JSON document of `sampling-lab generate`."""
-    asked: dict[str, Any] = {
+    from ..models.checks import is_plain
+
+    defaults: dict[str, Any] = {
         "mode": "sample",
         "max_new_tokens": None,
         "stop": [],
         "eos_id": None,
+    }
+    # Greedy ignores some values, bad ones too, and they were asked for nevertheless.
+    ignored = given_parameters(args).items() if params.is_greedy else ()
+    requested = {
+        **params.to_dict(),
+        **{name: value for name, value in ignored if is_plain(value)},
+        **defaults,
+        **_given(args, *defaults),
     }
     effective = {
         **generation.params.effective(card.vocab_size),
@@ -143,7 +148,7 @@ def _document(
         "precision": card.dtype,
         "dialect": generation.params.dialect,
         "parameters": {
-            "requested": {**requested.to_dict(), **asked, **_given(args, *asked)},
+            "requested": requested,
             "effective": effective,
         },
         "seed": effective["seed"],

@@ -84,9 +84,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader has left, so what is still buffered cannot be written at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except ParameterError as error:
-        return _fail(str(error), 2)
-    except (SamplingLabError, OSError) as error:
+    except SamplingLabError as error:
+        from .options import as_typed
+
+        return _fail(
+            as_typed(str(error)), 2 if isinstance(error, ParameterError) else 1
+        )
+    except OSError as error:
         return _fail(str(error), 1)
     return status
 
@@ -137,20 +141,12 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _add_generate(parser: argparse.ArgumentParser) -> None:
     from ..sampling.settings_text import read_number
-    from .options import add_sampling_options
+    from .options import add_model_options, add_sampling_options
 
     parser.set_defaults(run=commands.generate)
     # What is not given is left out, so that every default is the library's.
     parser.argument_default = argparse.SUPPRESS
-    add = parser.add_argument_group("model").add_argument
-    add("--checkpoint", required=True, metavar="PATH", help="a file, directory or name")
-    add("--tokenizer", metavar="NAME_OR_DIR", help="where the file brings none itself")
-    add("--revision", metavar="REV", help="which revision of a name on the hub")
-    add("--local-files-only", action="store_true", help="never ask the network")
-    add("--device", help="auto (the default), cpu, cuda, ...")
-    add("--precision", choices=["fp32", "bf16"], help="default: the checkpoint's own")
-    add("--backend", choices=["reference", "fused"], help="of Kimi K3 checkpoints")
-
+    add_model_options(parser)
     group = parser.add_argument_group("prompt (exactly one of these)")
     add = group.add_mutually_exclusive_group().add_argument
     add(

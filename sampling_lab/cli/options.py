@@ -1,15 +1,108 @@
-"""The command line's options for sampling, one for each row of the parameter table."""
+"""Options for a model and for sampling, and their names in errors."""
 
 from __future__ import annotations
 
 import argparse
+import re
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ..sampling.parameters import PARAMETERS
 from ..sampling.settings_text import read_value
 
+if TYPE_CHECKING:
+    from ..models.base import Model
+
+_DTYPES = {"fp32": "float32", "bf16": "bfloat16"}
+_FLAGS = {
+    "local_files_only": "never ask the network",
+    "parse_special": "read names of special tokens in the prompt as those tokens",
+    "trust_remote_code": "let code from the hub run",
+}
+_LOAD = ("device", "tokenizer", "revision", "backend", "rename", *_FLAGS)
+"""Arguments of `load` that are options under their own names."""
+
+_SWITCHES = {
+    "dtype": "--precision",
+    "stop_token_ids": "--eos-id",
+    "token ids": "--token-ids",
+}
+"""Argument -> option, where the names differ."""
+
 _METAVARS = {"number": "X", "ids": "IDS", "biases": "ID=X,...", "name": "NAME"}
+
+
+def add_model_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say which model to load, and how."""
+    group = parser.add_argument_group("model")
+
+    def add(*names: str, **options: Any) -> None:
+        group.add_argument(*names, default=argparse.SUPPRESS, **options)
+
+    add(
+        *("--checkpoint", "--ckpt"),
+        required=True,
+        metavar="PATH",
+        help="a file, directory or name",
+    )
+    add("--tokenizer", metavar="NAME_OR_DIR", help="where the file brings none itself")
+    add("--revision", metavar="REV", help="which revision of a name on the hub")
+    add("--device", help="auto (the default), cpu, cuda, ...")
+    add("--precision", choices=[*_DTYPES], help="default: the checkpoint's own")
+    add("--backend", choices=["reference", "fused"], help="of Kimi K3 checkpoints")
+    add(
+        "--rename",
+        type=_pair,
+        action="append",
+        metavar="OLD=NEW",
+        help="words in the names of a Kimi K3 file's weights; repeatable",
+    )
+    for name, help_line in _FLAGS.items():
+        add(f"--{name.replace('_', '-')}", action="store_true", help=help_line)
+
+
+def load_model(args: argparse.Namespace) -> Model:
+    """Load what the options ask for; a Kimi K3 file asked by ids needs no tokenizer."""
+    from ..models import load
+    from ..models.formats import detect
+
+    options = {name: getattr(args, name) for name in _LOAD if name in args}
+    if "rename" in options:
+        options["rename"] = dict(options["rename"])
+    if "precision" in args:
+        options["dtype"] = _DTYPES[args.precision]
+    path = Path(args.checkpoint)
+    if "token_ids" in args and path.is_file() and detect(path) == "kimi_k3":
+        options.setdefault("tokenizer", False)
+    return load(args.checkpoint, **options)
+
+
+def as_typed(message: str) -> str:
+    """Return an error with the switches that a person types for Python's arguments.
+
+    >>> as_typed("stop_token_ids must be in [0, 128), got 128 at position 0")
+    '--eos-id must be in [0, 128), got 128 at position 0'
+    >>> as_typed("a has no tokenizer; load it with tokenizer=NAME")
+    'a has no tokenizer; load it with --tokenizer NAME'
+    """
+    names = "|".join([*_SWITCHES, *_LOAD, *PARAMETERS, "max_new_tokens", "stop"])
+    start = re.match(rf"({names})(?= (must|is|has|cannot|needs)\b)", message)
+    if start:
+        message = _switch(start[1]) + message[start.end() :]
+    return re.sub(rf"\b({names})=", lambda found: f"{_switch(found[1])} ", message)
+
+
+def _switch(name: str) -> str:
+    return _SWITCHES.get(name, "--" + name.replace("_", "-"))
+
+
+def _pair(text: str) -> tuple[str, str]:
+    """Return the two names of OLD=NEW; the new one may be empty."""
+    old, equals, new = text.partition("=")
+    if not old or not equals:
+        raise argparse.ArgumentTypeError(f"must be OLD=NEW, got {text!r}")
+    return old, new
 
 
 def add_sampling_options(parser: argparse.ArgumentParser) -> None:

@@ -148,7 +148,7 @@ def read_value(name: str, text: str) -> Any:
     if parameter.value == "name":
         return word
     if parameter.value == "ids":
-        ids = read_token_ids(text)
+        ids = read_token_ids(re.sub(r"\s*,\s*|\s+", ",", text.strip("[] ")))
         return text if ids is None else ids
     if parameter.value == "biases":
         pairs = re.sub(r"\s*[:=]\s*", "=", text.strip("{} "))
@@ -160,13 +160,13 @@ def read_value(name: str, text: str) -> Any:
 
 
 def read_token_ids(text: str) -> list[int] | None:
-    """Return the integers between commas or spaces; None if anything else is there.
+    """Return the integers between commas; None if anything else is there.
 
-    >>> read_token_ids("[7, 13 29]"), read_token_ids("7,a")
-    ([7, 13, 29], None)
+    >>> read_token_ids("[7, 13,29]"), read_token_ids("7 13"), read_token_ids("7,a")
+    ([7, 13, 29], None, None)
     """
     text = text.strip("[] ")
-    ids = [read_number(part) for part in re.split(r"\s*,\s*|\s+", text) if text]
+    ids = [read_number(part.strip()) for part in text.split(",") if text]
     return ids if all(type(token_id) is int for token_id in ids) else None
 
 

@@ -21,7 +21,7 @@ def test_typing_a_prompt_shows_its_next_token():
 
 
 def test_a_model_without_a_tokenizer_takes_ids():
-    explorer = Explorer(WideModel(100), prompt="1, 2 3", max_new_tokens=3)
+    explorer = Explorer(WideModel(100), prompt="1, 2,3", max_new_tokens=3)
     assert "kept 100 of 100" in explorer.caption.value
     explorer.generate()
     assert explorer.generation.prompt_ids == (1, 2, 3)

@@ -9,6 +9,7 @@ import shutil
 import numpy as np
 import pytest
 import torch
+from tokenizers.processors import TemplateProcessing
 from transformers import KimiLinearForCausalLM, PreTrainedTokenizerFast
 
 from sampling_lab import SamplingParams, generate, load
@@ -337,7 +338,7 @@ FOUR = ["linear_attention"] * 4
     [
         ({"n_embed": 3}, "does not know: n_embed"),
         ({"model_type": "llama"}, "model_type must be 'kimi_linear', got 'llama'"),
-        ({"chunk_size": 32}, "chunk_size must be 64, got 32"),
+        ({"chunk_size": 0}, "chunk_size must be an integer >= 1, got 0"),
         ({"hidden_size": "32"}, "hidden_size.*expected int"),
         ({"hidden_size": True}, "hidden_size.*expected int"),
         ({"hidden_size": -32}, "hidden_size must be an integer >= 1, got -32"),
@@ -401,7 +402,7 @@ def test_names_of_the_published_configurations_are_accepted(content):
             "backend fused needs a CUDA device, and the device is c",
         ),
         ({"backend": "quick"}, "backend must be reference or fused, got 'quick'"),
-        ({"dtype": "bfloat16"}, r"\(--precision bf16\) needs CUDA hardware"),
+        ({"dtype": "bfloat16"}, "dtype bfloat16 needs CUDA hardware"),
         ({"dtype": "float16"}, "dtype must be auto, float32 or bfloat16"),
         ({"dtype": "half"}, "dtype must be auto or"),
     ],
@@ -442,8 +443,79 @@ def test_a_tokenizer_of_another_length_is_refused(tmp_path):
         load(SHIPPED, tokenizer=tmp_path)
 
 
+def test_text_is_encoded_with_nothing_before_it_and_empty_text_is_refused(tmp_path):
+    with quiet():
+        tokenizer = PreTrainedTokenizerFast.from_pretrained(FOLDER)
+        plain = tokenizer.encode("Q: hi", add_special_tokens=False)
+        tokenizer.bos_token = "<|end|>"
+        tokenizer.backend_tokenizer.post_processor = TemplateProcessing(
+            single="<|end|> $A", special_tokens=[("<|end|>", 0)]
+        )
+        tokenizer.save_pretrained(tmp_path)
+    model = load(SHIPPED, tokenizer=tmp_path, device="cpu")
+    assert model.tokenizer.wrapped.encode("Q: hi") == [0, *plain]
+    assert model.prompt_ids("Q: hi") == plain
+    with pytest.raises(PromptError, match="prompt is empty"):
+        model.prompt_ids("")
+
+
+def test_raw_ids_alone_look_at_no_tokenizer(tmp_path):
+    shutil.copy(SHIPPED, tmp_path)
+    (tmp_path / "tokenizer.json").write_text("{damaged")
+    path = tmp_path / "last.pt"
+    assert load(path, tokenizer=False, device="cpu").card.stop_token_ids == (0,)
+    with pytest.raises(CheckpointError, match="tokenizer cannot be read"):
+        load(path)
+    for wrong in (True, 7, ["a"]):
+        with pytest.raises(ParameterError, match="tokenizer must be a hub name"):
+            load(path, tokenizer=wrong)
+
+
+@pytest.mark.parametrize("chunk_size", [1, 7, 32, 64, 100, 5000])
+def test_any_chunk_size_gives_the_same_logits(saved, content, ids, whole, chunk_size):
+    content["config"]["chunk_size"] = chunk_size
+    loaded = load(saved(), device="cpu")
+    assert loaded.card.details["chunk_size"] == chunk_size
+    for length in (1, 8, 63, 66):
+        loaded.reset()
+        logits = loaded.logits(ids[:length])
+        assert torch.allclose(logits.float(), whole[length - 1], atol=1e-4)
+
+
+def test_weights_under_other_names_are_refused_and_can_be_mapped(saved, content, model):
+    state = {
+        name.replace("model.layers", "blocks").replace("model.norm", "ln_f"): weight
+        for name, weight in content["model"].items()
+    }
+    path = saved(model=state)
+    with pytest.raises(CheckpointError, match="can be mapped with rename="):
+        load(path)
+    names = {"blocks": "model.layers", "ln_f": "model.norm"}
+    renamed = load(path, rename=names, device="cpu")
+    assert torch.equal(renamed.logits([5, 6]), model.logits([5, 6]))
+
+
+@pytest.mark.parametrize(
+    ("rename", "problem"),
+    [
+        ({"block": "h"}, "'block', which is between the dots of no name"),
+        ({"model.norm": "model.embed_tokens"}, "gives several weights one name"),
+        ({"model": 3}, "rename must be pairs of text"),
+        ("model", "rename must be pairs of text"),
+        ([("model", "h")], "rename must be pairs of text"),
+        ({}, None),
+    ],
+)
+def test_a_mapping_that_does_not_fit_is_refused(rename, problem):
+    if problem is None:
+        assert load(SHIPPED, rename=rename).card.parameters == 57_478
+        return
+    with pytest.raises(ParameterError, match=problem):
+        load(SHIPPED, rename=rename)
+
+
 def test_a_mistyped_tokenizer_is_named(tmp_path):
-    with pytest.raises(CheckpointError, match="no tokenizer could be read from"):
+    with pytest.raises(CheckpointError, match="tokenizer cannot be read from"):
         load(SHIPPED, tokenizer=str(tmp_path / "mistyped"))
 
 

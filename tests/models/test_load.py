@@ -8,6 +8,7 @@ import pytest
 from sampling_lab import load
 from sampling_lab.errors import CheckpointError, ParameterError
 from sampling_lab.models.formats import FORMATS, detect
+from tests.helpers import ROOT
 
 
 @pytest.fixture
@@ -84,3 +85,49 @@ def test_gguf_is_found_by_its_first_bytes(tmp_path, head):
 
 def test_bundled_checkpoint_is_found_from_the_file_itself(tmp_path):
     assert load("checkpoints/xslm/model.json").card.format == "xslm"
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "text", "special"),
+    [
+        ("kimi_k3/last.pt", "hi<|end|>", 0),
+        ("scratch_llm/tiny_sft.pt", "hi<|endoftext|>", 50256),
+        ("smollm2-135m-instruct", "hi<|im_end|>", 2),
+    ],
+)
+def test_names_of_special_tokens_are_text_unless_asked_for(checkpoint, text, special):
+    path = ROOT / "checkpoints" / checkpoint
+    if not path.exists():
+        pytest.skip("SmolLM2 is not fetched")
+    plain, parsed = load(path), load(path, parse_special=True)
+    assert special not in plain.prompt_ids(text)
+    assert parsed.prompt_ids(text) == [*plain.prompt_ids("hi"), special]
+    if plain.card.chat:
+        turns = [{"role": "user", "content": text}]
+        assert parsed.prompt_ids(turns) == plain.prompt_ids(turns)
+
+
+OPTIONS = {
+    "backend": "reference",
+    "tokenizer": "gpt2",
+    "revision": "main",
+    "local_files_only": True,
+    "trust_remote_code": True,
+    "rename": {},
+    "no_such": 1,
+}
+HAVE = {
+    "xslm/model.json": (),
+    "scratch_llm/tiny_sft.pt": (),
+    "kimi_k3/last.pt": OPTIONS.keys() - {"no_such"},
+}
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "option"),
+    [(path, o) for path, own in HAVE.items() for o in OPTIONS if o not in own],
+)
+def test_an_option_of_another_format_is_one_sentence(checkpoint, option, no_network):
+    name = checkpoint.split("/")[0]
+    with pytest.raises(ParameterError, match=f"{option} is no option of {name} check"):
+        load(ROOT / "checkpoints" / checkpoint, **{option: OPTIONS[option]})

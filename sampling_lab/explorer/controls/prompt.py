@@ -101,7 +101,7 @@ def typed_prompt(model: Model, text: str) -> Prompt:
     ids = read_token_ids(text)
     if ids is None:
         raise PromptError(
-            f"{model.card.name} has no tokenizer; type token ids, like 1 2 3"
+            f"{model.card.name} has no tokenizer; type token ids, like 1, 2, 3"
         )
     return ids
 

@@ -35,7 +35,8 @@ class HfTokenizer:
 
     Args:
         wrapped: the tokenizer of `transformers`.
-        bare: put nothing around a text (`add_special_tokens=False`).
+        bare: put nothing around a text (`add_special_tokens=False`), so that an empty
+            one has no tokens.
 
     Attributes:
         wrapped: the tokenizer of `transformers`.
@@ -50,7 +51,7 @@ class HfTokenizer:
         self._pieces = {index: piece for piece, index in wrapped.get_vocab().items()}
         self.vocab_size = max(self._pieces, default=-1) + 1
         self.eos_token_id: int | None = wrapped.eos_token_id
-        self.bos_token_id: int | None = wrapped.bos_token_id
+        self.bos_token_id: int | None = None if bare else wrapped.bos_token_id
         self._template = _template_name(wrapped.chat_template)
 
     def encode(self, text: str, *, parse_special: bool = False) -> list[int]:
