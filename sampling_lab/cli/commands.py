@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import FetchError, ParameterError
 from ..text import terminal
-from .options import given_parameters, load_model
 from .terminal import INTERRUPTED, error_line
 
 if TYPE_CHECKING:
@@ -27,6 +26,7 @@ def generate(args: Namespace) -> int:
     """Generate once and print JSON, or text for people."""
     from ..generation.loop import generate, stream
     from ..sampling.validation import whole_number
+    from .options import load_model
 
     _requested(args)  # refused before anything is loaded
     prompt = _prompt(args)
@@ -90,6 +90,7 @@ def _requested(
     """
     from ..sampling.parameters import ADJUSTMENTS
     from ..sampling.params import SamplingParams
+    from .options import given_parameters
 
     given = {**starting_params, **given_parameters(args)}
     if getattr(args, "mode", None) == "greedy":
@@ -120,6 +121,7 @@ def _document(
 ) -> dict[str, Any]:
     """Return a generation as the JSON document of `sampling-lab generate`."""
     from ..models.checks import is_plain
+    from .options import given_parameters
 
     defaults: dict[str, Any] = {
         "mode": "sample",
