@@ -7,10 +7,9 @@ from pathlib import Path
 
 from ..counterfactuals import History, what_would_it_take
 from ..errors import ParameterError, PromptError
-from ..generation import saved_json
 from ..generation.branches import Branch, Tree
 from ..generation.loop import Run, stream
-from ..generation.results import Generation, Step
+from ..generation.results import Generation
 from ..models import load
 from ..models.base import Model, Prompt
 from ..sampling.params import SamplingParams
@@ -23,8 +22,8 @@ class Session:
     """A model, the texts it wrote as a tree, and which of them is shown.
 
     Args:
-        model: the loaded model.
-        checkpoint: its path or name, for code; None takes it from the model's card.
+        model: a model, or what `load` takes.
+        checkpoint: its path or name, for code; None is that of `model`.
 
     Attributes:
         branches: every text since the last reset.
@@ -35,17 +34,12 @@ class Session:
             settings instead of as it was.
     """
 
-    def __init__(self, model: Model, checkpoint: str | Path | None = None) -> None:
-        self.model = model
+    def __init__(
+        self, model: Model | str | Path, checkpoint: str | Path | None = None
+    ) -> None:
+        self.model = model if isinstance(model, Model) else load(model)
         self.checkpoint = str(checkpoint or _location(model))
         self.reset()
-
-    @classmethod
-    def open(cls, source: Model | str | Path) -> Session:
-        """Return a session of a model, or of what `sampling_lab.load` takes."""
-        if isinstance(source, Model):
-            return cls(source)
-        return cls(load(source), source)
 
     def reset(self) -> None:
         """Forget every text."""
@@ -57,12 +51,6 @@ class Session:
     def generation(self) -> Generation | None:
         """The text that is shown, as far as it goes by now."""
         return self.branch.generation if self.branch else None
-
-    @property
-    def steps(self) -> tuple[Step, ...]:
-        """Its steps, including that of a stop token."""
-        generation = self.generation
-        return generation.all_steps if generation else ()
 
     def start(self, prompt: Prompt, params: SamplingParams, limit: int) -> Run:
         """Begin a new text and show it."""
@@ -102,14 +90,6 @@ class Session:
         else:
             self.reset()
 
-    def load(self, content: bytes, name: str) -> None:
-        """Replace all texts by those in a file; `name` is for error messages.
-
-        Raises:
-            SamplingLabError: it is not such a file, or as `adopt`.
-        """
-        self.adopt(Tree.from_dict(saved_json.parse(content, name)))
-
     def adopt(self, tree: Tree) -> None:
         """Replace all texts by those of a tree that was read from a file.
 
@@ -147,13 +127,9 @@ class Session:
         history = History(ids, len(ids))
         ledger = params.chain(*history).ledger(self.model.logits(ids))
         title = "next token after the prompt"
+        text = self.model.token_text
         return next_token_view(
-            ledger,
-            self.model.token_text,
-            params,
-            title,
-            history=history,
-            steps=steps,
+            ledger, text, params, title, history=history, steps=steps
         )
 
     def explain(
@@ -237,9 +213,11 @@ def _is_chat(prompt: Prompt) -> bool:
     return not isinstance(prompt, str) and bool(prompt) and isinstance(prompt[0], dict)
 
 
-def _location(model: Model) -> str:
+def _location(source: Model | str | Path) -> str | Path:
     """Return the path of a model's files, or its name if its card has none."""
-    files: Sequence[Path] = model.card.files
+    if not isinstance(source, Model):
+        return source
+    files: Sequence[Path] = source.card.files
     if not files:
-        return model.card.name
-    return str(files[0] if len(files) == 1 else files[0].parent)
+        return source.card.name
+    return files[0] if len(files) == 1 else files[0].parent

@@ -9,16 +9,13 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from ..panel.event_loop import EventLoop
-from ..panel.parts import Column, dropdown, html_line, offer, text_box
-from .slider_with_box import label
+from ..panel.parts import Column, dropdown, html_line, label, offer, text_box
 
 
 class ModelPicker(Column):
     """The model's card, and a choice of other models.
 
     Args:
-        loop: the event loop on which `load` is called.
         load: takes a path or a hub name.
         paths: the checkpoints to choose from.
 
@@ -28,10 +25,8 @@ class ModelPicker(Column):
         path: the box for any other path or hub name.
     """
 
-    def __init__(
-        self, loop: EventLoop, load: Callable[[str], None], paths: Sequence[Path]
-    ) -> None:
-        self._loop, self._load = loop, load
+    def __init__(self, load: Callable[[str], None], paths: Sequence[Path]) -> None:
+        self._load = load
         self.card = html_line("card")
         self.checkpoint = dropdown(
             "A checkpoint that was found here",
@@ -71,7 +66,7 @@ class ModelPicker(Column):
 
     def _chosen(self, change: dict[str, Any]) -> None:
         if source := change["new"].strip():
-            self._loop.post(lambda: self._load(source))
+            self._load(source)
 
 
 def _name(path: Path) -> str:

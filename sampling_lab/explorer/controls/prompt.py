@@ -9,8 +9,7 @@ import ipywidgets as widgets
 from ...errors import PromptError
 from ...models.base import Model, Prompt
 from ...sampling.settings_text import read_token_ids
-from ..panel.parts import Column, Handler, text_box
-from .slider_with_box import label
+from ..panel.parts import Column, Handler, label, named, text_box
 
 _PROMPT = "The sky is"
 _PROMPTS = {"xslm": "Q: is the sky blue?\nA: "}
@@ -37,17 +36,16 @@ class PromptBox(Column):
             tooltips=["Continue the text as it is", "Answer it, by the chat template"],
             style=widgets.ToggleButtonsStyle(button_width="auto"),
         )
-        self.mode.add_class("sampling-lab-mode")
         self.system = text_box(
             "The system message, which says how the model should answer; may be empty",
             placeholder="system line",
             flex="1 1 auto",
         )
-        row = widgets.HBox([label("prompt"), self.mode, self.system])
+        row = widgets.HBox([label("prompt"), named("mode", self.mode), self.system])
         super().__init__([row, self.text])
         self._model = model
         self.fit(model)
-        self.mode.observe(self._mode_chosen, "value")
+        self.mode.observe(self._show_system, "value")
 
     def fit(self, model: Model) -> None:
         """Fit another model, and replace the example if nobody edited it."""
@@ -77,10 +75,7 @@ class PromptBox(Column):
         for box in (self.text, self.mode, self.system):
             box.observe(handler, "value")
 
-    def _mode_chosen(self, change: dict[str, Any]) -> None:
-        self._show_system()
-
-    def _show_system(self) -> None:
+    def _show_system(self, change: dict[str, Any] | None = None) -> None:
         is_chat = self.mode.value == "chat"
         self.system.layout.visibility = "visible" if is_chat else "hidden"
 

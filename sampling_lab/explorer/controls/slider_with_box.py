@@ -6,35 +6,15 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import ipywidgets as widgets
 
 from ...sampling.parameters import format_number
+from ..panel.parts import label, text_box
 
 _DIGITS = 9
 """Decimals of a slider's position that count; the rest is binary rounding."""
-
-
-class Scale(Protocol):
-    """Where a value stands on its slider, and what a position stands for."""
-
-    @property
-    def last(self) -> float:
-        """The highest position."""
-        ...
-
-    def value(self, position: float) -> float | None:
-        """Return the value at a position; None where that is off."""
-        ...
-
-    def position(self, value: float | None) -> float:
-        """Return the position nearest to a value."""
-        ...
-
-    def slider(self) -> widgets.Widget:
-        """Return a slider with these positions."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -45,11 +25,6 @@ class Linear:
     high: float
     step: float
     off: float | None = None
-
-    @property
-    def last(self) -> float:
-        """The highest position."""
-        return self.high
 
     def value(self, position: float) -> float | None:
         """Return the position, without the rounding of binary fractions."""
@@ -105,6 +80,10 @@ class Counts:
         )
 
 
+Scale = Linear | Counts
+"""Where a value is on its slider, and what a position means."""
+
+
 class SliderWithBox(widgets.HBox):  # type: ignore[misc]  # ipywidgets has no types
     """A name, a slider to move and a box that shows and takes the exact value.
 
@@ -117,16 +96,13 @@ class SliderWithBox(widgets.HBox):  # type: ignore[misc]  # ipywidgets has no ty
     """
 
     def __init__(
-        self,
-        name: str,
-        scale: Scale,
-        on_change: Callable[[Any], None],
-        tooltip: str,
+        self, name: str, scale: Scale, on_change: Callable[[Any], None], tooltip: str
     ) -> None:
-        self.scale = scale
+        self.scale: Scale = scale
         self.slider = scale.slider()
         self.slider.tooltip = tooltip
-        self.box = value_box(tooltip)
+        # Unlike a number box, a text box keeps 2**64 - 1 to the last digit.
+        self.box = text_box(tooltip, width="76px", flex="0 0 auto")
         self._on_change = on_change
         super().__init__([label(name), self.slider, self.box])
         self.slider.observe(self._slider_moved, "value")
@@ -138,9 +114,9 @@ class SliderWithBox(widgets.HBox):  # type: ignore[misc]  # ipywidgets has no ty
         self._value = value
         if not self._stands_right(self.slider.value):
             self.slider.value = self.scale.position(value)
-        self.box.value = shown(value)
+        self.box.value = _shown(value)
 
-    def fit(self, scale: Scale) -> None:
+    def fit(self, scale: Counts) -> None:
         """Take another scale; the value stays."""
         self.scale = scale
         # A slider pulls its position into the new range, which no person has done.
@@ -152,8 +128,8 @@ class SliderWithBox(widgets.HBox):  # type: ignore[misc]  # ipywidgets has no ty
     def _stands_right(self, position: float) -> bool:
         """Return whether the slider's position is that of the value.
 
-        Up to binary rounding: to correct that would send a position to the browser,
-        and a slider that a person moves on meanwhile would jump back.
+        Ignore rounding in the last bits: sending a correction would make a slider jump
+        while it is being dragged.
         """
         return round(position, _DIGITS) == self.scale.position(self._value)
 
@@ -162,7 +138,7 @@ class SliderWithBox(widgets.HBox):  # type: ignore[misc]  # ipywidgets has no ty
             self._on_change(self.scale.value(change["new"]))
 
     def _box_filled(self, change: dict[str, Any]) -> None:
-        if change["new"] != shown(self._value):
+        if change["new"] != _shown(self._value):
             self._on_change(change["new"])
 
 
@@ -170,20 +146,5 @@ def _slider_layout() -> widgets.Layout:
     return widgets.Layout(flex="1 1 auto", min_width="60px")
 
 
-def label(text: str) -> widgets.Label:
-    """Return the name of a control."""
-    return widgets.Label(text, layout=widgets.Layout(width="84px", flex="0 0 auto"))
-
-
-def value_box(tooltip: str) -> widgets.Text:
-    """Return a text box: unlike a number box it keeps 2**64 - 1 to the last digit."""
-    return widgets.Text(
-        continuous_update=False,
-        tooltip=tooltip,
-        layout=widgets.Layout(width="76px", flex="0 0 auto"),
-    )
-
-
-def shown(value: float | None) -> str:
-    """Return a value as its box shows it."""
+def _shown(value: float | None) -> str:
     return "off" if value is None else format_number(value)

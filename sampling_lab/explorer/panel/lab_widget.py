@@ -6,15 +6,30 @@ import html
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
+import anywidget
 import ipywidgets as widgets
 
 from ...errors import SamplingLabError
 from .event_loop import EventLoop
-from .parts import Column, html_line
+from .parts import Column, html_line, style_sheet
 from .rerun import close_earlier_runs
-from .shortcuts import Keys
-from .style import STYLE
+
+STYLE = style_sheet(Path(__file__).with_name("style.css"))
+"""How all panels look."""
+
+
+class Keys(anywidget.AnyWidget):
+    """Switch off shortcuts for keys that a panel uses, on every page it is sent to.
+
+    It need not be shown. The arrows then move sliders and Enter presses buttons, in
+    Notebook 7 as in JupyterLab. Other keys, and those with Control, Alt or Command,
+    remain shortcuts, except for plain keys among the tokens.
+    """
+
+    # As text: anywidget keeps every widget whose page is a file, to watch that file.
+    _esm = Path(__file__).with_name("shortcuts.js").read_text(encoding="utf-8")
 
 
 class LabWidget(Column):
@@ -63,6 +78,10 @@ class LabWidget(Column):
         return f"{type(self).__name__}({self._subject()})"
 
     @abstractmethod
+    def redraw(self) -> None:
+        """Show everything, at once."""
+
+    @abstractmethod
     def _subject(self) -> str:
         """Return what this panel shows, for its repr."""
 
@@ -70,8 +89,12 @@ class LabWidget(Column):
     def _status(self) -> str:
         """Return the status line while nothing is wrong."""
 
+    def draw_now(self) -> bool:
+        """Redraw without waiting for the loop; return whether it succeeded."""
+        return self.run_showing_errors(self.redraw, "view")
+
     def run_showing_errors(
-        self, action: Callable[[], None], what: str = "view"
+        self, action: Callable[[], None], what: str = "action"
     ) -> bool:
         """Run an action, show its error and warnings; return whether it succeeded.
 

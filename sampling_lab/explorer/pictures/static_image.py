@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
@@ -44,13 +43,15 @@ def static_image(
         caption: the line below it.
         words: paragraphs at the end; empty ones are left out.
     """
-    picture = Image.open(io.BytesIO(png)).convert("RGB")
+    picture = np.asarray(Image.open(io.BytesIO(png)).convert("RGB"))
     lines = [line for each in words if each.text for line in _paragraph(each)]
-    scale, above = picture.width / width, 1.5 * _LINE
-    below = above + picture.height / scale
+    scale, above = picture.shape[1] / width, 1.5 * _LINE
+    below = above + picture.shape[0] / scale
     height = below + _LINE * (len(lines) + 1.5)
-    size = (width / POINTS_PER_INCH, height / POINTS_PER_INCH)
+    # A tenth of a pixel more: a page is as wide as the picture, never one less.
+    size = ((width + 0.1) / POINTS_PER_INCH, height / POINTS_PER_INCH)
     figure = Figure(size, dpi=POINTS_PER_INCH * scale, facecolor=PAPER)
+    figure.figimage(picture, 0, round((height - below) * scale))
 
     def write(left: float, y: float, text: str, **style: Any) -> None:
         text = "".join(c if c == " " else drawable(c) for c in text)
@@ -63,15 +64,8 @@ def static_image(
     for at, line in enumerate(lines):
         write(_MARGIN, below + (at + 1.75) * _LINE, line.name, color=FAINT)
         write(_INDENT, below + (at + 1.75) * _LINE, line.text)
-    canvas: Any = FigureCanvasAgg(figure)  # it has no types
-    canvas.draw()
-    page = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
-    # By rounding to whole pixels a page can be one narrower than the picture.
-    whole = Image.new("RGB", (picture.width, page.height), PAPER)
-    whole.paste(page)
-    whole.paste(picture, (0, round(above * scale)))
     file = io.BytesIO()
-    whole.save(file, "PNG")
+    figure.savefig(file)
     return file.getvalue()
 
 

@@ -95,12 +95,3 @@ def wrapped(text: str, width: float) -> list[str]:
 def bar_label(view: StepView, token_id: int) -> str:
     """Return a token's text as it fits left of its bar, with room for a mark."""
     return fitted(token_label(view.tokens, token_id), LABEL_ROOM - 26)
-
-
-def counted(count: int, name: str) -> str:
-    """Return a count with its noun, which gets an s in the plural.
-
-    >>> counted(1, "step"), counted(2, "step")
-    ('1 step', '2 steps')
-    """
-    return f"{count:,} {name}{'' if count == 1 else 's'}"

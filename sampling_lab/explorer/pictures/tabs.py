@@ -15,10 +15,11 @@ from ...plots.steps import StepArtists, tokens_height
 from ...plots.steps_rows import StepRow
 from ...sampling.ledger import Ledger
 from ...sampling.one_thread import one_thread
+from ...text import counted
 from .fast_figure import FastFigure, FastFigures, Place
 from .noise_tabs import DrawTab, TemperatureMapTab
 from .step_view import StepView
-from .tab import LABEL_ROOM, Picture, Sentence, Tab, bar_label, counted
+from .tab import LABEL_ROOM, Picture, Sentence, Tab, bar_label
 
 _NO_STAGE = "No stage acts: the draw uses the model's own probabilities."
 _NO_STEPS = "There is no text yet: Generate first."
