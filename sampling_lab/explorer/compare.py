@@ -99,8 +99,7 @@ class Compare(LabWidget):
         )
         self.table, self.answers = html_line("table"), html_line("answers-box")
         self.refresh = Throttle(self.loop, self.draw_now, BETWEEN_TABLES)
-        guard = self.run_showing_errors
-        self.player = GridPlayer(self.model, self.loop, guard, self._played)
+        self.player = GridPlayer(self.loop, self.run_showing_errors, self._played)
         self._titles: list[str] = []
         self._seeds: list[int] = []
         self._arrange()

@@ -99,7 +99,8 @@ class Explorer(LabWidget):
         self.title, self.caption = panel.title, panel.caption
         self.parts = ExplorerWidgets(self, panel, self.model, prompt, max_new_tokens)
         self.__dict__.update(vars(self.parts))
-        self.player = self._new_player()
+        guard = partial(self.run_showing_errors, what="run")
+        self.player = RunPlayer(self.loop, guard, self._played)
         guard = partial(self.run_showing_errors, what="score")
         self.scorer = PromptScorer(self.loop, guard, self.refresh.request)
         self.picker.show(card.summary(), self.session.checkpoint)
@@ -329,12 +330,8 @@ class Explorer(LabWidget):
 
     def _take_model(self, source: Model | str | Path) -> None:
         self.session = Session(source)
-        self.player = self._new_player()
+        self.player.clear()
         self.scorer.stop()
-
-    def _new_player(self) -> RunPlayer:
-        guard = partial(self.run_showing_errors, what="run")
-        return RunPlayer(self.model, self.loop, guard, self._played)
 
     def _played(self) -> None:
         """Follow the player: a token came, or playing began or ended."""
@@ -346,24 +343,17 @@ class Explorer(LabWidget):
         self.refresh.request()
 
     def _token_selected(self, change: dict[str, Any]) -> None:
-        self.session.follows_newest, self.session.uses_current_settings = True, False
+        self.session.uses_current_settings = False
         self.refresh.request()
 
     def _input_changed(self, change: dict[str, Any] | None = None) -> None:
         """Show the next token after the prompt; a run in progress ends."""
         self.strip.selected = -1
-        self.session.follows_newest = False
-        self._setting_changed()
+        self._params_changed()
 
-    def _params_changed(self, change: dict[str, Any]) -> None:
+    def _params_changed(self, change: dict[str, Any] | None = None) -> None:
         """Show the selected step under the new settings, else the next token."""
-        if self.strip.selected < 0:
-            self._input_changed()
-        else:
-            self.session.uses_current_settings = True
-            self._setting_changed()
-
-    def _setting_changed(self) -> None:
+        self.session.uses_current_settings = True
         self.player.stop("stopped: a setting changed")
         self._forget()
         self._played()

@@ -28,10 +28,9 @@ class Session:
     Attributes:
         branches: every text since the last reset.
         branch: the text that is shown; None before the first.
-        follows_newest: whether the newest step is shown while none is selected;
-            otherwise the next token after the prompt is shown.
-        uses_current_settings: whether a selected step is shown under the current
-            settings instead of as it was.
+        uses_current_settings: whether the selected step, or else the next token after
+            the prompt, is shown under the current settings, instead of the selected or
+            the newest step as it was.
     """
 
     def __init__(
@@ -45,7 +44,7 @@ class Session:
         """Forget every text."""
         self.branches = Tree()
         self.branch: Branch | None = None
-        self.follows_newest = self.uses_current_settings = False
+        self.uses_current_settings = True
 
     @property
     def generation(self) -> Generation | None:
@@ -76,7 +75,7 @@ class Session:
     def look_at(self, branch_id: int) -> None:
         """Show a text by its id."""
         self.branch = self.branches[branch_id]
-        self.follows_newest, self.uses_current_settings = True, False
+        self.uses_current_settings = False
 
     def remove(self) -> None:
         """Remove the text that is shown and all its forks; show another."""
@@ -121,7 +120,7 @@ class Session:
         if generation and 0 <= selected < len(steps):
             now = params if self.uses_current_settings else None
             return step_view(self.model, generation, steps[selected], now)
-        if generation and steps and self.follows_newest:
+        if generation and steps and not self.uses_current_settings:
             return step_view(self.model, generation, steps[-1])
         ids = tuple(self.model.prompt_ids(prompt))
         history = History(ids, len(ids))

@@ -37,7 +37,6 @@ class Player(Generic[Source]):
     """Draw tokens on the panel's event loop, or at once where there is none.
 
     Args:
-        model: the model whose forward passes are counted.
         loop: the event loop.
         guard: runs what may go wrong.
         on_change: called after every token, and when playing begins or ends.
@@ -48,22 +47,21 @@ class Player(Generic[Source]):
     """
 
     def __init__(
-        self,
-        model: Model,
-        loop: EventLoop,
-        guard: Guard,
-        on_change: Callable[[], None],
+        self, loop: EventLoop, guard: Guard, on_change: Callable[[], None]
     ) -> None:
-        self._model, self._loop = model, loop
-        self._guard, self._on_change = guard, on_change
+        self._loop, self._guard, self._on_change = loop, guard, on_change
         self._interrupts = Interrupts(self.stop)
         self.is_playing, self._clock = False, 0.0
         self.clear()
 
     @property
-    @abstractmethod
     def is_open(self) -> bool:
         """Whether there are more tokens to draw."""
+        return any(run.finish_reason is None for run in self._runs())
+
+    @abstractmethod
+    def _runs(self) -> list[Run]:
+        """Return every run that is played."""
 
     @abstractmethod
     def status(self) -> str:
@@ -87,16 +85,17 @@ class Player(Generic[Source]):
 
     def advance(self) -> None:
         """Draw one token."""
-        run, passes = self.run, self._model.forward_passes
+        run = self.run
         if run is None:
             return
+        passes = run.model.forward_passes
         if not self.is_playing:
             self._clock = time.perf_counter()
         drawn = next(run, None)
         if run is self.run:  # a handler may have cleared it meanwhile
             self._drawn += drawn is not None
             self._seconds += self._lap()
-            self._passes += self._model.forward_passes - passes
+            self._passes += run.model.forward_passes - passes
         self._on_change()
 
     def stop(self, because: str = "stopped") -> None:
@@ -135,11 +134,6 @@ class Player(Generic[Source]):
 class RunPlayer(Player[Run]):
     """Draw the tokens of one run."""
 
-    @property
-    def is_open(self) -> bool:
-        """Whether the run can go on."""
-        return self.run is not None and self.run.finish_reason is None
-
     def status(self) -> str:
         """Return how the run went so far: tokens, speed, what was recomputed."""
         if self.run is None:
@@ -155,14 +149,12 @@ class RunPlayer(Player[Run]):
             parts.append(f"{self._passes} of {drawn} steps recomputed")
         return " · ".join([*parts, *result.notes])
 
+    def _runs(self) -> list[Run]:
+        return [self.run] if self.run else []
+
 
 class GridPlayer(Player[Grid]):
     """Draw the tokens of all runs of a grid together."""
-
-    @property
-    def is_open(self) -> bool:
-        """Whether any run can go on."""
-        return any(run.finish_reason is None for run in self._runs())
 
     def status(self) -> str:
         """Return how the runs went so far: tokens, speed, and how they were run."""
