@@ -22,10 +22,11 @@ from .panel.parts import (
     button,
     dropdown,
     html_line,
-    label,
-    named,
+    labelled,
     offer,
     part,
+    side_by_side,
+    text_area,
     text_box,
 )
 from .panel.player import GridPlayer
@@ -90,7 +91,11 @@ class Compare(LabWidget):
         self.model = model if isinstance(model, Model) else load(model)
         prompt = example_prompt(self.model) if prompt is None else prompt
         self.prompt = prompt_box(prompt, rows=2)
-        self.settings = _settings_box("\n".join(map(format_settings, settings)))
+        self.settings = text_area(
+            "A setting in each line, such as: temperature 0.7, top-p 0.9",
+            "\n".join(map(format_settings, settings)),
+            rows=4,
+        )
         self.seeds = text_box("Such as 1 2 3, or 1-6", " ".join(map(str, seeds)))
         limit = max_new_tokens or self.model.card.default_max_new_tokens
         self.max_new_tokens = count_box(limit)
@@ -194,7 +199,6 @@ class Compare(LabWidget):
         self.compare_button = button(post(self.compare), "Compare", "play")
         self.compare_button.button_style = "primary"
         self.stop_button = button(post(self.stop), "Stop", "stop")
-        buttons = [self.compare_button, self.stop_button]
         left = {"prompt": self.prompt, "settings": self.settings}
         right = {
             "seeds": self.seeds,
@@ -204,8 +208,8 @@ class Compare(LabWidget):
         self.lay_out(
             widgets.HTML(STYLE),
             html_line("card", html.escape(self.model.card.summary())),
-            named("asked", widgets.HBox([_column(left), _column(right)])),
-            named("buttons", widgets.HBox(buttons)),
+            side_by_side("asked", _column(left), _column(right)),
+            side_by_side("buttons", self.compare_button, self.stop_button),
             self.table,
             self.answers,
             self.status,
@@ -233,13 +237,4 @@ def _check_size(rows: int, columns: int) -> None:
 def _column(boxes: dict[str, widgets.Widget]) -> widgets.Box:
     for box in boxes.values():
         box.layout.flex = "1 1 auto"
-    return widgets.VBox([widgets.HBox([label(n), box]) for n, box in boxes.items()])
-
-
-def _settings_box(text: str) -> widgets.Textarea:
-    return widgets.Textarea(
-        text,
-        rows=4,
-        tooltip="A setting in each line, such as: temperature 0.7, top-p 0.9",
-        layout=widgets.Layout(width="auto"),
-    )
+    return widgets.VBox([labelled(name, box) for name, box in boxes.items()])

@@ -23,7 +23,6 @@ from .panel.lab_widget import LabWidget
 from .panel.parts import part
 from .panel.player import PromptScorer, RunPlayer
 from .pictures.picture_panel import BETWEEN_PICTURES, PicturePanel
-from .pictures.static_image import Words
 from .pictures.step_view import StepView
 from .pictures.tab import Picture
 from .presets import presets, starting_params
@@ -152,8 +151,8 @@ class Explorer(LabWidget):
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         text = self.generation.text if self.generation else ""
-        words = [Words("prompt", self.prompt.value), Words("text", text)]
-        return self.panel.add_static_image(super()._repr_mimebundle_(**options), words)
+        bundle = super()._repr_mimebundle_(**options)
+        return self.panel.add_static_image(bundle, prompt=self.prompt.value, text=text)
 
     def _status(self) -> str:
         return self._notice or self.player.status() or "ready"
@@ -206,14 +205,12 @@ class Explorer(LabWidget):
 
     def go_to(self, branch_id: int) -> None:
         """Show another branch; a run in progress ends."""
-        if self.session.branch is None or branch_id != self.session.branch.id:
-            self.player.stop("stopped: another branch is shown")
-            if self._act(lambda: self.session.look_at(branch_id)):
-                self._show_branch()
+        is_shown = self.branch is not None and self.branch.id == branch_id
+        if not is_shown and self._act(lambda: self.session.look_at(branch_id)):
+            self._show_branch()
 
     def remove(self) -> None:
         """Remove the branch on the screen and all branches that fork from it."""
-        self.player.stop("stopped: its branch is removed")
         self.session.remove()
         if self.session.branch is None:
             self.reset()
@@ -241,7 +238,6 @@ class Explorer(LabWidget):
             content: the bytes of its .json file.
             name: its name, for error messages.
         """
-        self.player.stop("stopped: other branches are shown")
         read = partial(saved_json.parse, content, name)
         if self._act(lambda: self.session.adopt(Tree.from_dict(read()))):
             self._show_branch()
@@ -297,13 +293,18 @@ class Explorer(LabWidget):
         self.forks.show_why(why)
 
     def _show_branch(self) -> None:
-        """Show the session's branch, and put its run into the player."""
-        self._made_for = ()
+        """Show the session's branch, and put its run into the player.
+
+        A run in progress ends, and that of the other branch does not go on by itself.
+        """
+        self._made_for, was_playing = (), self.player.is_playing
         source = self.session.branch.source if self.session.branch else None
         if isinstance(source, Run):
             self.player.start(source)
         else:
             self.player.clear()  # a text from a file cannot go on
+        if was_playing:
+            self.player.stop("stopped: another text is shown")
         self.strip.selected = -1
         self._forget()
         self._played()

@@ -14,7 +14,7 @@ from .controls.model_picker import ModelPicker
 from .controls.prompt import PromptBox, count_box
 from .controls.token_strip import TokenStrip
 from .panel.lab_widget import LabWidget
-from .panel.parts import button, html_line, label, named
+from .panel.parts import button, html_line, labelled, side_by_side
 from .panel.player import PromptScorer
 from .pictures.compare_html import STYLE
 from .pictures.picture_panel import PicturePanel
@@ -77,17 +77,9 @@ class ExplorerWidgets:
     def layout(self) -> list[widgets.Widget]:
         """Return everything that an explorer shows, from top to bottom."""
         self.generate_button.button_style = "primary"
-        buttons = [
-            self.generate_button,
-            self.step_button,
-            self.stop_button,
-            self.reset_button,
-        ]
-        actions = [
-            widgets.HBox([label("new tokens"), self.max_new_tokens]),
-            named("buttons", widgets.HBox(buttons)),
-            self.hint,
-        ]
+        going = self.generate_button, self.step_button
+        buttons = side_by_side("buttons", *going, self.stop_button, self.reset_button)
+        actions = [labelled("new tokens", self.max_new_tokens), buttons, self.hint]
         return [
             widgets.HTML(STYLE),
             self.picker,

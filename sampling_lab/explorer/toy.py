@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-import ipywidgets as widgets
 import torch
 from torch import Tensor
 
@@ -19,7 +18,7 @@ from ..sampling.notes import notes
 from ..sampling.params import SamplingParams
 from ..text import visible
 from .panel.lab_widget import LabWidget
-from .panel.parts import button, html_line, named, part, text_box
+from .panel.parts import button, html_line, part, side_by_side, text_box
 from .pictures.picture_panel import PicturePanel
 from .pictures.step_view import StepView, next_token_view
 from .pictures.tab import Picture
@@ -83,9 +82,9 @@ class Toy(LabWidget):
         many = f"Draw {_MANY:,}"
         self.many_button = button(post(self.draw_many), many, "forward")
         self.reset_button = button(post(self.reset), "Reset", "undo")
-        buttons = [self.once_button, self.many_button, self.reset_button]
-        actions = [named("buttons", widgets.HBox(buttons))]
-        self.lay_out(panel.layout([self.words], actions), self.tally)
+        drawing = self.once_button, self.many_button
+        buttons = side_by_side("buttons", *drawing, self.reset_button)
+        self.lay_out(panel.layout([self.words], [buttons]), self.tally)
         self.controls.observe(self._settings_changed, "params")
         self.words.observe(self._settings_changed, "value")
         panel.draw_now()

@@ -17,6 +17,7 @@ from ..panel.parts import (
     label,
     named,
     offer,
+    side_by_side,
 )
 from ..pictures.compare_html import two_texts_html
 
@@ -56,7 +57,7 @@ class BranchList(Column):
         self.comparison = html_line("comparison")
         shown = [label("branch"), self.branch, self.remove_button]
         others = [label("beside", "auto"), self.other, named("upload", self.upload)]
-        row = named("buttons", widgets.HBox([*shown, *others]))
+        row = side_by_side("buttons", *shown, *others)
         super().__init__([row, self.comparison])
         self.branch.observe(self._branch_chosen, "value")
         self.other.observe(compare, "value")

@@ -8,11 +8,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import ipywidgets as widgets
-
 from ...errors import ParameterError
 from ...generation import saved_json
-from ..panel.parts import Column, button, dropdown, label, named, text_box
+from ..panel.parts import (
+    Column,
+    button,
+    dropdown,
+    label,
+    named,
+    side_by_side,
+    text_area,
+    text_box,
+)
 
 TARGETS = {
     "notebook cell": "sampling_lab",
@@ -47,13 +54,11 @@ class Export(Column):
             "saved",
             width="160px",
         )
-        self.code = widgets.Textarea(
-            tooltip="Select it all and copy it",
-            layout=widgets.Layout(width="auto", display="none"),
-        )
+        self.code = named("code", text_area("Select it all and copy it"))
         saved = [self.save_button, label("to", "auto"), self.folder]
-        row = widgets.HBox([self.copy_button, self.target, *saved])
-        super().__init__([named("buttons", row), named("code", self.code)])
+        row = side_by_side("buttons", self.copy_button, self.target, *saved)
+        super().__init__([row, self.code])
+        self.show_code("")
         self.target.observe(self._target_chosen, "value")
 
     def show_code(self, code: str) -> None:

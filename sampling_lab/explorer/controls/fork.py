@@ -6,8 +6,6 @@ import html
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import ipywidgets as widgets
-
 from ...generation.results import Step
 from ...models.base import Model
 from ...models.token_search import search_tokens
@@ -19,7 +17,7 @@ from ..panel.parts import (
     dropdown,
     html_line,
     label,
-    named,
+    side_by_side,
     text_box,
 )
 
@@ -57,8 +55,8 @@ class AlternativeTokens(Column):
         self.explain_button = button(explain, "Explain", "question")
         self.why = html_line("why")
         chosen = [label("instead"), self.alternatives, self.query]
-        row = widgets.HBox([*chosen, self.fork_button, self.explain_button])
-        super().__init__([named("buttons", row), self.why])
+        row = side_by_side("buttons", *chosen, self.fork_button, self.explain_button)
+        super().__init__([row, self.why])
         self.query.observe(search, "value")
         self.alternatives.observe(self._chosen, "value")
 

@@ -7,9 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import ipywidgets as widgets
-
-from ..panel.parts import Column, dropdown, html_line, label, offer, text_box
+from ..panel.parts import Column, dropdown, html_line, labelled, offer, text_box
 
 
 class ModelPicker(Column):
@@ -38,8 +36,7 @@ class ModelPicker(Column):
             placeholder="or type a path, or organisation/model, and press Enter",
             flex="2 1 300px",
         )
-        row = widgets.HBox([label("model"), self.checkpoint, self.path])
-        super().__init__([self.card, row])
+        super().__init__([self.card, labelled("model", self.checkpoint, self.path)])
         self.checkpoint.observe(self._chosen, "value")
         self.path.observe(self._chosen, "value")
 

@@ -9,7 +9,7 @@ import ipywidgets as widgets
 from ...errors import PromptError
 from ...models.base import Model, Prompt
 from ...sampling.settings_text import read_token_ids
-from ..panel.parts import Column, Handler, label, named, text_box
+from ..panel.parts import Column, Handler, labelled, named, text_area, text_box
 
 _PROMPT = "The sky is"
 _PROMPTS = {"xslm": "Q: is the sky blue?\nA: "}
@@ -41,7 +41,7 @@ class PromptBox(Column):
             placeholder="system line",
             flex="1 1 auto",
         )
-        row = widgets.HBox([label("prompt"), named("mode", self.mode), self.system])
+        row = labelled("prompt", named("mode", self.mode), self.system)
         super().__init__([row, self.text])
         self._model = model
         self.fit(model)
@@ -103,12 +103,7 @@ def typed_prompt(model: Model, text: str) -> Prompt:
 
 def prompt_box(text: str, rows: int = 3) -> widgets.Textarea:
     """Return the box for the text to continue."""
-    return widgets.Textarea(
-        text,
-        rows=rows,
-        tooltip="The prompt: the text to continue",
-        layout=widgets.Layout(width="auto"),
-    )
+    return text_area("The prompt: the text to continue", text, rows)
 
 
 def count_box(value: int) -> widgets.BoundedIntText:

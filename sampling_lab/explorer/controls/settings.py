@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-import ipywidgets as widgets
 import traitlets
 
 from ...errors import ParameterError
@@ -22,7 +21,7 @@ from ..panel.parts import (
     button,
     dropdown,
     html_line,
-    label,
+    labelled,
     offer,
     text_box,
 )
@@ -92,12 +91,12 @@ class Controls(Column):
             self.neutralise, "Neutralise", width="100px", flex="0 0 auto"
         )
         self.summary = html_line("summary")
-        self.seed_row = widgets.HBox([label("seed"), self.seed, self.dice])
+        self.seed_row = labelled("seed", self.seed, self.dice)
         rows = [
-            widgets.HBox([label("preset"), self.preset, self.neutralise_button]),
+            labelled("preset", self.preset, self.neutralise_button),
             *self.dials.values(),
             self.seed_row,
-            widgets.HBox([label("dialect"), self.dialect]),
+            labelled("dialect", self.dialect),
             self.summary,
         ]
         super().__init__(rows, params=params)

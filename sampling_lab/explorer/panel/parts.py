@@ -33,6 +33,16 @@ def named(name: str, widget: widgets.Widget) -> Any:
     return widget.add_class(f"sampling-lab-{name}")
 
 
+def side_by_side(name: str, *parts: widgets.Widget) -> widgets.HBox:
+    """Return widgets in a row that has a class name for the style sheet."""
+    return named(name, widgets.HBox(parts))
+
+
+def labelled(text: str, *parts: widgets.Widget) -> widgets.HBox:
+    """Return the name of a control, and to its right what belongs to it."""
+    return widgets.HBox([label(text), *parts])
+
+
 def html_line(name: str, value: str = "") -> widgets.HTML:
     """Return a line of HTML with a class name for the style sheet."""
     return named(name, widgets.HTML(value))
@@ -75,6 +85,12 @@ def text_box(
         continuous_update=False,
         layout=_adapting(**layout),
     )
+
+
+def text_area(tooltip: str, text: str = "", rows: int = 3) -> widgets.Textarea:
+    """Return a text box of several lines, whose value changes with every letter."""
+    layout = widgets.Layout(width="auto")
+    return widgets.Textarea(text, rows=rows, tooltip=tooltip, layout=layout)
 
 
 def _adapting(**layout: str) -> widgets.Layout:

@@ -15,7 +15,7 @@ from ..controls.settings import Controls
 from ..panel.event_loop import Throttle
 from ..panel.lab_widget import LabWidget
 from ..panel.parts import html_line, named, part
-from .static_image import Words, static_image
+from .static_image import static_image
 from .step_view import StepView
 from .tab import Picture
 from .tabs import TABS, Pictures
@@ -102,18 +102,18 @@ class PicturePanel:
         change = image.remove_class if self._owner.draw_now() else image.add_class
         change("sampling-lab-stale")
 
-    def add_static_image(self, bundle: Any, paragraphs: Sequence[Words] = ()) -> Any:
+    def add_static_image(self, bundle: Any, **texts: str) -> Any:
         """Add an image to a MIME bundle, for pages that show it without a kernel.
 
         Args:
             bundle: what `_repr_mimebundle_` returned: data, or data and metadata.
-            paragraphs: what to write below the picture, after the settings.
+            texts: what to write below the picture, after the settings, by name.
         """
         data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
         if self.shown:
             width, title = self._pictures.width, html.unescape(self.title.value)
-            words = [Words("settings", self.params.describe()), *paragraphs]
-            png = static_image(self.shown.png, width, title, self.shown.caption, words)
+            texts = {"settings": self.params.describe(), **texts}
+            png = static_image(self.shown.png, width, title, self.shown.caption, texts)
             data["image/png"] = b64encode(png).decode("ascii")
             metadata = {**metadata, "image/png": {"width": width}}
         return data, metadata

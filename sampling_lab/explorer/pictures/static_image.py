@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -22,15 +22,8 @@ _LETTERS, _MOST_LINES = 76, 14
 """Letters in a line, and lines in a paragraph."""
 
 
-class Words(NamedTuple):
-    """A paragraph below the picture: its name and its text."""
-
-    name: str
-    text: str
-
-
 def static_image(
-    png: bytes, width: int, title: str, caption: str, words: Sequence[Words] = ()
+    png: bytes, width: int, title: str, caption: str, texts: Mapping[str, str]
 ) -> bytes:
     """Return a picture with its title, its caption and texts, as one PNG.
 
@@ -41,10 +34,14 @@ def static_image(
         width: its width in points.
         title: the line above it.
         caption: the line below it.
-        words: paragraphs at the end; empty ones are left out.
+        texts: paragraphs at the end, by name; empty ones are left out.
     """
     picture = np.asarray(Image.open(io.BytesIO(png)).convert("RGB"))
-    lines = [line for each in words if each.text for line in _paragraph(each)]
+    lines = [
+        ("" if at else name, line)
+        for name, text in texts.items()
+        for at, line in enumerate(_lines(text))
+    ]
     scale, above = picture.shape[1] / width, 1.5 * _LINE
     below = above + picture.shape[0] / scale
     height = below + _LINE * (len(lines) + 1.5)
@@ -61,22 +58,20 @@ def static_image(
 
     write(_MARGIN, 0.75 * _LINE, title)
     write(_MARGIN, below + 0.75 * _LINE, caption, weight="bold")
-    for at, line in enumerate(lines):
-        write(_MARGIN, below + (at + 1.75) * _LINE, line.name, color=FAINT)
-        write(_INDENT, below + (at + 1.75) * _LINE, line.text)
+    for at, (name, line) in enumerate(lines):
+        write(_MARGIN, below + (at + 1.75) * _LINE, name, color=FAINT)
+        write(_INDENT, below + (at + 1.75) * _LINE, line)
     file = io.BytesIO()
     figure.savefig(file)
     return file.getvalue()
 
 
-def _paragraph(words: Words) -> Iterator[Words]:
-    """Yield the lines of a paragraph, the first with its name."""
-    wrapped = [
+def _lines(text: str) -> list[str]:
+    """Return text in lines that fit; too many end with an ellipsis."""
+    lines = [
         part
-        for line in words.text.split("\n")
+        for line in text.split("\n")
         for part in textwrap.wrap(line, _LETTERS, replace_whitespace=False) or [""]
     ]
-    if len(wrapped) > _MOST_LINES:
-        wrapped = [*wrapped[:_MOST_LINES], "…"]
-    for at, line in enumerate(wrapped):
-        yield Words("" if at else words.name, line)
+    cut = [*lines[:_MOST_LINES], "…"] if len(lines) > _MOST_LINES else lines
+    return cut if text else []
