@@ -16,19 +16,9 @@ from ..models.base import Model
 from ..sampling.params import SamplingParams
 from ..sampling.settings_text import format_settings, parse_lines, parse_seeds
 from .controls.prompt import count_box, example_prompt, prompt_box, typed_prompt
+from .panel import parts
 from .panel.event_loop import Throttle
 from .panel.lab_widget import LabWidget
-from .panel.parts import (
-    button,
-    dropdown,
-    html_line,
-    labelled,
-    offer,
-    part,
-    side_by_side,
-    text_area,
-    text_box,
-)
 from .panel.player import GridPlayer
 from .pictures.compare_html import STYLE, answer_names, answers_html, table_html
 
@@ -76,7 +66,7 @@ class Compare(LabWidget):
         {'hello.': 4, 'heA: the sky is blue.': 1, 'iy is warm.': 1}
     """
 
-    grid: Grid | None = part("player.run")
+    grid: Grid | None = parts.part("player.run")
 
     def __init__(
         self,
@@ -91,18 +81,19 @@ class Compare(LabWidget):
         self.model = model if isinstance(model, Model) else load(model)
         prompt = example_prompt(self.model) if prompt is None else prompt
         self.prompt = prompt_box(prompt, rows=2)
-        self.settings = text_area(
+        self.settings = parts.text_area(
             "A setting in each line, such as: temperature 0.7, top-p 0.9",
             "\n".join(map(format_settings, settings)),
             rows=4,
         )
-        self.seeds = text_box("Such as 1 2 3, or 1-6", " ".join(map(str, seeds)))
+        self.seeds = parts.text_box("Such as 1 2 3, or 1-6", " ".join(map(str, seeds)))
         limit = max_new_tokens or self.model.card.default_max_new_tokens
         self.max_new_tokens = count_box(limit)
-        self.reference = dropdown(
+        self.reference = parts.dropdown(
             "The run that the others are compared with", [("the first run", (0, 0))]
         )
-        self.table, self.answers = html_line("table"), html_line("answers-box")
+        self.table = parts.html_line("table")
+        self.answers = parts.html_line("answers-box")
         self.refresh = Throttle(self.loop, self.draw_now, BETWEEN_TABLES)
         self.player = GridPlayer(self.loop, self.run_showing_errors, self._played)
         self._titles: list[str] = []
@@ -187,7 +178,7 @@ class Compare(LabWidget):
         ]
         places = [place for _, place in options]
         selected = before if before in places else (0, 0)
-        offer(self.reference, self.refresh.request, options, selected)
+        parts.offer(self.reference, self.refresh.request, options, selected)
 
     def _played(self) -> None:
         """Follow the player: a token came, or playing began or ended."""
@@ -196,9 +187,9 @@ class Compare(LabWidget):
 
     def _arrange(self) -> None:
         post = self.loop.posted
-        self.compare_button = button(post(self.compare), "Compare", "play")
+        self.compare_button = parts.button(post(self.compare), "Compare", "play")
         self.compare_button.button_style = "primary"
-        self.stop_button = button(post(self.stop), "Stop", "stop")
+        self.stop_button = parts.button(post(self.stop), "Stop", "stop")
         left = {"prompt": self.prompt, "settings": self.settings}
         right = {
             "seeds": self.seeds,
@@ -207,9 +198,9 @@ class Compare(LabWidget):
         }
         self.lay_out(
             widgets.HTML(STYLE),
-            html_line("card", html.escape(self.model.card.summary())),
-            side_by_side("asked", _column(left), _column(right)),
-            side_by_side("buttons", self.compare_button, self.stop_button),
+            parts.html_line("card", html.escape(self.model.card.summary())),
+            parts.side_by_side("asked", _column(left), _column(right)),
+            parts.side_by_side("buttons", self.compare_button, self.stop_button),
             self.table,
             self.answers,
             self.status,
@@ -237,4 +228,4 @@ def _check_size(rows: int, columns: int) -> None:
 def _column(boxes: dict[str, widgets.Widget]) -> widgets.Box:
     for box in boxes.values():
         box.layout.flex = "1 1 auto"
-    return widgets.VBox([labelled(name, box) for name, box in boxes.items()])
+    return widgets.VBox([parts.labelled(name, box) for name, box in boxes.items()])

@@ -136,7 +136,7 @@ class Explorer(LabWidget):
             "token_ids": list(generation.token_ids) if generation else [],
             "finish_reason": generation.finish_reason if generation else None,
             "is_playing": self.player.is_playing,
-            "problems": [problem for problem in self.problems() if problem],
+            "problems": self.problems(),
         }
 
     def view(self) -> StepView:
@@ -190,18 +190,19 @@ class Explorer(LabWidget):
 
     def reset(self) -> None:
         """Forget all text; the settings stay."""
-        self.player.clear()
         self.session.reset()
-        self._input_changed()
+        self._show_branch()
 
     def fork(self) -> None:
         """Take the chosen token at the selected step, and go on from there."""
-        if not self.player.is_playing and self._act(self._start_fork):
+        is_ready = self.forks.choice is not None and not self.player.is_playing
+        if is_ready and self._act(self._start_fork):
             self.player.play()
 
     def explain(self) -> None:
         """Say why the chosen token was not drawn, and which settings draw it."""
-        self._act(self._explain)
+        if self.forks.choice is not None:
+            self._act(self._explain)
 
     def go_to(self, branch_id: int) -> None:
         """Show another branch; a run in progress ends."""
@@ -212,10 +213,7 @@ class Explorer(LabWidget):
     def remove(self) -> None:
         """Remove the branch on the screen and all branches that fork from it."""
         self.session.remove()
-        if self.session.branch is None:
-            self.reset()
-        else:
-            self._show_branch()
+        self._show_branch()
 
     def copy_code(self) -> None:
         """Show code that reproduces the text on the screen, in the box below."""
@@ -276,20 +274,13 @@ class Explorer(LabWidget):
         self._made_for = settings
 
     def _start_fork(self) -> None:
-        index, token_id = self.strip.selected, self.forks.choice
-        if index < 0 or token_id is None:
-            return
         _, params, limit = self._settings()
-        self.session.fork(index, token_id, params, limit)
+        self.session.fork(self.strip.selected, self.forks.choice, params, limit)
         self._show_branch()
 
     def _explain(self) -> None:
-        token_id = self.forks.choice
-        if token_id is None:
-            return
-        prompt, params, _ = self._settings()
         with one_thread():
-            why = self.session.explain(token_id, prompt, params, self.strip.selected)
+            why = self.session.explain(self.view(), self.forks.choice)
         self.forks.show_why(why)
 
     def _show_branch(self) -> None:
@@ -302,7 +293,7 @@ class Explorer(LabWidget):
         if isinstance(source, Run):
             self.player.start(source)
         else:
-            self.player.clear()  # a text from a file cannot go on
+            self.player.clear()  # there is none, or it is from a file
         if was_playing:
             self.player.stop("stopped: another text is shown")
         self.strip.selected = -1

@@ -131,22 +131,13 @@ class Session:
             ledger, text, params, title, history=history, steps=steps
         )
 
-    def explain(
-        self, token_id: int, prompt: Prompt, params: SamplingParams, selected: int
-    ) -> list[str]:
+    def explain(self, view: StepView, token_id: int) -> list[str]:
         """Explain why a token was not drawn at a step, and which settings draw it.
-
-        Args:
-            token_id: the token.
-            prompt: as in `view`.
-            params: as in `view`.
-            selected: as in `view`.
 
         Returns:
             One sentence about what the chain does to the token, and one about the
             settings that choose it, or why none does.
         """
-        view = self.view(prompt, params, selected)
         name = self.model.token_text(token_id)
         sentences = [f"{name}: {view.ledger.why(token_id)}"]
         if view.noise is None:
@@ -181,7 +172,7 @@ class Session:
             generation, limit = self.branch.generation, shown_tokens(self.branch)
             params = generation.params
             prompt = self._prompt_of(generation, prompt)
-        if _is_chat(prompt) and target in ("cli", "llama.cpp"):
+        if target in ("cli", "llama.cpp") and not isinstance(prompt, str):
             prompt = self.model.prompt_ids(prompt)
         path = self.branches.path(self.branch.id) if self.branch else ()
         if len(path) < 2:
@@ -206,10 +197,6 @@ class Session:
         except PromptError:
             is_same = False
         return typed if is_same else generation.prompt_ids
-
-
-def _is_chat(prompt: Prompt) -> bool:
-    return not isinstance(prompt, str) and bool(prompt) and isinstance(prompt[0], dict)
 
 
 def _location(source: Model | str | Path) -> str | Path:

@@ -85,8 +85,8 @@ class Toy(LabWidget):
         drawing = self.once_button, self.many_button
         buttons = side_by_side("buttons", *drawing, self.reset_button)
         self.lay_out(panel.layout([self.words], [buttons]), self.tally)
-        self.controls.observe(self._settings_changed, "params")
-        self.words.observe(self._settings_changed, "value")
+        self.controls.observe(lambda change: self.reset(), "params")
+        self.words.observe(lambda change: self.reset(), "value")
         panel.draw_now()
 
     def logits(self) -> tuple[list[str], Tensor]:
@@ -176,9 +176,6 @@ class Toy(LabWidget):
             "<tr><th>word</th><th>drawn</th><th>share</th><th>final probability</th>"
             f"</tr>{rows}</table>"
         )
-
-    def _settings_changed(self, change: dict[str, Any]) -> None:
-        self.reset()
 
     def _status(self) -> str:
         about = notes(self.params, len(self.logits()[0]))

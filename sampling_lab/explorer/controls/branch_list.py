@@ -8,21 +8,11 @@ from typing import Any
 import ipywidgets as widgets
 
 from ...generation.branches import Branch, Tree
-from ..panel.parts import (
-    Column,
-    Handler,
-    button,
-    dropdown,
-    html_line,
-    label,
-    named,
-    offer,
-    side_by_side,
-)
+from ..panel import parts
 from ..pictures.compare_html import two_texts_html
 
 
-class BranchList(Column):
+class BranchList(parts.Column):
     """A choice of the branches, and of one to compare with the one shown.
 
     Args:
@@ -42,22 +32,27 @@ class BranchList(Column):
         self,
         go_to: Callable[[int], None],
         remove: Callable[[], None],
-        compare: Handler,
+        compare: parts.Handler,
         load: Callable[[bytes, str], None],
     ) -> None:
         self._go_to, self._compare, self._load = go_to, compare, load
-        self.branch = dropdown("Every text since the last reset", flex="2 1 200px")
-        self.other = dropdown("Another text, to find where they part", flex="2 1 200px")
-        self.remove_button = button(remove, "Remove", "trash")
+        self.branch = parts.dropdown(
+            "Every text since the last reset", flex="2 1 200px"
+        )
+        self.other = parts.dropdown(
+            "Another text, to find where they part", flex="2 1 200px"
+        )
+        self.remove_button = parts.button(remove, "Remove", "trash")
         self.upload = widgets.FileUpload(
             accept=".json",
             description="Load",
             tooltip="Load the texts of a file that Save wrote (.json)",
         )
-        self.comparison = html_line("comparison")
-        shown = [label("branch"), self.branch, self.remove_button]
-        others = [label("beside", "auto"), self.other, named("upload", self.upload)]
-        row = side_by_side("buttons", *shown, *others)
+        self.comparison = parts.html_line("comparison")
+        self.upload.add_class("sampling-lab-upload")
+        shown = [parts.label("branch"), self.branch, self.remove_button]
+        others = [parts.label("beside", "auto"), self.other, self.upload]
+        row = parts.side_by_side("buttons", *shown, *others)
         super().__init__([row, self.comparison])
         self.branch.observe(self._branch_chosen, "value")
         self.other.observe(compare, "value")
@@ -71,8 +66,8 @@ class BranchList(Column):
         others = [("choose …", 0), *(each for each in branches if each[1] != shown)]
         is_there = self.other.value in [branch_id for _, branch_id in others]
         other = self.other.value if is_there else 0
-        offer(self.branch, self._branch_chosen, branches, shown)
-        offer(self.other, self._compare, others, other)
+        parts.offer(self.branch, self._branch_chosen, branches, shown)
+        parts.offer(self.other, self._compare, others, other)
         self.comparison.value = (
             _compared(tree, names, shown, other) if shown and other else ""
         )

@@ -10,16 +10,7 @@ from typing import Any
 
 from ...errors import ParameterError
 from ...generation import saved_json
-from ..panel.parts import (
-    Column,
-    button,
-    dropdown,
-    label,
-    named,
-    side_by_side,
-    text_area,
-    text_box,
-)
+from ..panel import parts
 
 TARGETS = {
     "notebook cell": "sampling_lab",
@@ -31,7 +22,7 @@ TARGETS = {
 """The targets of `as_code`, by the names that the drop-down shows."""
 
 
-class Export(Column):
+class Export(parts.Column):
     """Buttons to copy code and to save, and the box that shows the code.
 
     Args:
@@ -46,17 +37,19 @@ class Export(Column):
 
     def __init__(self, copy_code: Callable[[], None], save: Callable[[], None]) -> None:
         self._copy_code = copy_code
-        self.copy_button = button(copy_code, "Copy code", "copy")
-        self.target = dropdown("What the code is for", TARGETS.items(), width="140px")
-        self.save_button = button(save, "Save", "save")
-        self.folder = text_box(
+        self.copy_button = parts.button(copy_code, "Copy code", "copy")
+        self.target = parts.dropdown(
+            "What the code is for", TARGETS.items(), width="140px"
+        )
+        self.save_button = parts.button(save, "Save", "save")
+        self.folder = parts.text_box(
             "The folder for the picture, its table and the texts",
             "saved",
             width="160px",
         )
-        self.code = named("code", text_area("Select it all and copy it"))
-        saved = [self.save_button, label("to", "auto"), self.folder]
-        row = side_by_side("buttons", self.copy_button, self.target, *saved)
+        self.code = parts.named("code", parts.text_area("Select it all and copy it"))
+        saved = [self.save_button, parts.label("to", "auto"), self.folder]
+        row = parts.side_by_side("buttons", self.copy_button, self.target, *saved)
         super().__init__([row, self.code])
         self.show_code("")
         self.target.observe(self._target_chosen, "value")

@@ -10,21 +10,12 @@ from ...generation.results import Step
 from ...models.base import Model
 from ...models.token_search import search_tokens
 from ...sampling.ledger import Ledger
-from ..panel.parts import (
-    Column,
-    Handler,
-    button,
-    dropdown,
-    html_line,
-    label,
-    side_by_side,
-    text_box,
-)
+from ..panel import parts
 
 _ALTERNATIVES = 30
 
 
-class AlternativeTokens(Column):
+class AlternativeTokens(parts.Column):
     """A choice of tokens at the selected step.
 
     Args:
@@ -40,22 +31,27 @@ class AlternativeTokens(Column):
     """
 
     def __init__(
-        self, fork: Callable[[], None], explain: Callable[[], None], search: Handler
+        self,
+        fork: Callable[[], None],
+        explain: Callable[[], None],
+        search: parts.Handler,
     ) -> None:
         self._shown: tuple[Any, ...] = ()
-        self.alternatives = dropdown(
+        self.alternatives = parts.dropdown(
             "Another token for the selected step", flex="2 1 260px"
         )
-        self.query = text_box(
+        self.query = parts.text_box(
             "Text of any token, or # and an id; Enter searches",
             placeholder="search the vocabulary, or #id",
             flex="1 1 180px",
         )
-        self.fork_button = button(fork, "Fork", "code-fork")
-        self.explain_button = button(explain, "Explain", "question")
-        self.why = html_line("why")
-        chosen = [label("instead"), self.alternatives, self.query]
-        row = side_by_side("buttons", *chosen, self.fork_button, self.explain_button)
+        self.fork_button = parts.button(fork, "Fork", "code-fork")
+        self.explain_button = parts.button(explain, "Explain", "question")
+        self.why = parts.html_line("why")
+        chosen = [parts.label("instead"), self.alternatives, self.query]
+        row = parts.side_by_side(
+            "buttons", *chosen, self.fork_button, self.explain_button
+        )
         super().__init__([row, self.why])
         self.query.observe(search, "value")
         self.alternatives.observe(self._chosen, "value")

@@ -13,18 +13,9 @@ import traitlets
 from ...errors import ParameterError
 from ...sampling.dialects import DIALECTS
 from ...sampling.notes import label as words_for
-from ...sampling.parameters import PARAMETERS
 from ...sampling.params import SamplingParams
 from ...sampling.settings_text import read_value
-from ..panel.parts import (
-    Column,
-    button,
-    dropdown,
-    html_line,
-    labelled,
-    offer,
-    text_box,
-)
+from ..panel import parts
 from ..presets import apply_preset, neutral
 from .slider_with_box import Counts, Linear, Scale, SliderWithBox
 
@@ -42,7 +33,7 @@ _SCALES: dict[str, Scale] = {
 """The scale of each slider; that of top-k ends with the vocabulary."""
 
 
-class Controls(Column):
+class Controls(parts.Column):
     """Everything that `SamplingParams` holds, as widgets.
 
     Args:
@@ -67,36 +58,33 @@ class Controls(Column):
     ) -> None:
         self.presets: dict[str, Mapping[str, Any]] = {}
         self.dials = {
-            name: SliderWithBox(
-                PARAMETERS[name].label,
-                scale,
-                partial(self.set, name),
-                _sentence(PARAMETERS[name].help),
-            )
+            name: SliderWithBox(name, scale, self.set)
             for name, scale in _SCALES.items()
         }
-        self.seed = text_box(
+        self.seed = parts.text_box(
             "An integer below 2**64; empty draws a new one each run",
             flex="1 1 auto",
             width="76px",
         )
-        self.dialect = dropdown(
+        self.dialect = parts.dropdown(
             "Whose rules: order of the stages, ties, and the draw",
             DIALECTS,
             flex="1 1 auto",
         )
-        self.preset = dropdown("Settings to begin with", [_NO_PRESET], flex="1 1 auto")
-        self.dice = button(self.new_seed, "", "random", width="38px")
-        self.neutralise_button = button(
+        self.preset = parts.dropdown(
+            "Settings to begin with", [_NO_PRESET], flex="1 1 auto"
+        )
+        self.dice = parts.button(self.new_seed, "", "random", width="38px")
+        self.neutralise_button = parts.button(
             self.neutralise, "Neutralise", width="100px", flex="0 0 auto"
         )
-        self.summary = html_line("summary")
-        self.seed_row = labelled("seed", self.seed, self.dice)
+        self.summary = parts.html_line("summary")
+        self.seed_row = parts.labelled("seed", self.seed, self.dice)
         rows = [
-            labelled("preset", self.preset, self.neutralise_button),
+            parts.labelled("preset", self.preset, self.neutralise_button),
             *self.dials.values(),
             self.seed_row,
-            labelled("dialect", self.dialect),
+            parts.labelled("dialect", self.dialect),
             self.summary,
         ]
         super().__init__(rows, params=params)
@@ -111,7 +99,7 @@ class Controls(Column):
         self.presets = dict(presets)
         self.dials["top_k"].fit(Counts(vocab_size))
         options = [_NO_PRESET, *((name, name) for name in self.presets)]
-        offer(self.preset, self._preset_chosen, options, self._current_preset())
+        parts.offer(self.preset, self._preset_chosen, options, self._current_preset())
         self.show_idle({})
 
     def set(self, name: str, value: Any) -> None:
@@ -151,18 +139,15 @@ class Controls(Column):
         except ParameterError as error:
             params, self.problem = self.params, str(error)
         if params == self.params:
-            self._show(params)  # over what was typed
+            self._show()  # over what was typed
         self.params = params
 
     @traitlets.observe("params")
-    def _params_set(self, change: dict[str, Any]) -> None:
-        self._show(change["new"])
-
-    def _show(self, params: SamplingParams) -> None:
+    def _show(self, change: object = None) -> None:
         for name, dial in self.dials.items():
-            dial.show(getattr(params, name))
-        self.seed.value = "" if params.seed is None else str(params.seed)
-        self.dialect.value = params.dialect
+            dial.show(getattr(self.params, name))
+        self.seed.value = "" if self.params.seed is None else str(self.params.seed)
+        self.dialect.value = self.params.dialect
         self.preset.value = self._current_preset()
 
     def _current_preset(self) -> str:
@@ -185,10 +170,6 @@ class Controls(Column):
         name = change["new"]
         if name and not self._is_set(name):
             self._change(lambda: apply_preset(self.params, self.presets[name]))
-
-
-def _sentence(text: str) -> str:
-    return text[0].upper() + text[1:]
 
 
 def _difference(params: SamplingParams) -> str:

@@ -6,11 +6,12 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import ipywidgets as widgets
 
-from ...sampling.parameters import format_number
+from ...sampling.parameters import PARAMETERS, format_number
 from ..panel.parts import label, text_box
 
 _DIGITS = 9
@@ -46,23 +47,21 @@ class Linear:
             min=self.low,
             max=self.high,
             step=self.step,
-            readout=False,
-            layout=_slider_layout(),
         )
 
 
 class Counts:
-    """Whole numbers from 1, ever further apart, to the vocabulary, which is off."""
+    """Whole numbers from 1, ever further apart, to the vocabulary, which is off.
+
+    Attributes:
+        last: the highest position, which is off.
+    """
 
     def __init__(self, vocab_size: int, stops: int = 120) -> None:
         last = max(1, vocab_size - 1)
         ratios = (at / stops for at in range(stops + 1))
         self._values = sorted({round(last**ratio) for ratio in ratios})
-
-    @property
-    def last(self) -> int:
-        """The highest position, which is off."""
-        return len(self._values)
+        self.last = len(self._values)
 
     def value(self, position: float) -> int | None:
         """Return the number at a stop, or None at the last one."""
@@ -75,9 +74,7 @@ class Counts:
 
     def slider(self) -> widgets.IntSlider:
         """Return a slider over the stops."""
-        return widgets.IntSlider(
-            min=0, max=self.last, readout=False, layout=_slider_layout()
-        )
+        return widgets.IntSlider(min=0, max=self.last)
 
 
 Scale = Linear | Counts
@@ -88,23 +85,25 @@ class SliderWithBox(widgets.HBox):  # type: ignore[misc]  # ipywidgets has no ty
     """A name, a slider to move and a box that shows and takes the exact value.
 
     Args:
-        name: what stands before it.
+        name: of the parameter.
         scale: the slider's positions.
-        on_change: called with a value when a person moves the slider, or with the
-            number (or words) typed into the box.
-        tooltip: one sentence.
+        on_change: called with the name, and with a value when a person moves the
+            slider, or with the number (or words) typed into the box.
     """
 
     def __init__(
-        self, name: str, scale: Scale, on_change: Callable[[Any], None], tooltip: str
+        self, name: str, scale: Scale, on_change: Callable[[str, Any], None]
     ) -> None:
+        help_text = PARAMETERS[name].help
+        tooltip = help_text[0].upper() + help_text[1:]
         self.scale: Scale = scale
         self.slider = scale.slider()
-        self.slider.tooltip = tooltip
+        self.slider.tooltip, self.slider.readout = tooltip, False
+        self.slider.layout.flex, self.slider.layout.min_width = "1 1 auto", "60px"
         # Unlike a number box, a text box keeps 2**64 - 1 to the last digit.
         self.box = text_box(tooltip, width="76px", flex="0 0 auto")
-        self._on_change = on_change
-        super().__init__([label(name), self.slider, self.box])
+        self._on_change = partial(on_change, name)
+        super().__init__([label(PARAMETERS[name].label), self.slider, self.box])
         self.slider.observe(self._slider_moved, "value")
         self.box.observe(self._box_filled, "value")
         self._value: float | None = None
@@ -140,10 +139,6 @@ class SliderWithBox(widgets.HBox):  # type: ignore[misc]  # ipywidgets has no ty
     def _box_filled(self, change: dict[str, Any]) -> None:
         if change["new"] != _shown(self._value):
             self._on_change(change["new"])
-
-
-def _slider_layout() -> widgets.Layout:
-    return widgets.Layout(flex="1 1 auto", min_width="60px")
 
 
 def _shown(value: float | None) -> str:

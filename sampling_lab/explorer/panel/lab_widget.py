@@ -130,15 +130,15 @@ class LabWidget(Column):
         self._errors.pop(what, None)
 
     def problems(self) -> list[str]:
-        """Return the current errors, that of an input first; "" is no error."""
-        return list(self._errors.values())
+        """Return the current errors, that of an input first."""
+        return [problem for problem in self._errors.values() if problem]
 
     def show_status(self) -> None:
         """Show the first error, or else the status and any warnings."""
         if self.is_closed:
             return
-        if error := next(filter(None, self.problems()), ""):
-            self.status.value = f'<span role="alert">{html.escape(error)}</span>'
+        if errors := self.problems():
+            self.status.value = f'<span role="alert">{html.escape(errors[0])}</span>'
         else:
             lines = [self._status(), *self._warnings]
             self.status.value = html.escape(" · ".join(filter(None, lines)))

@@ -14,7 +14,7 @@ from ...sampling.params import SamplingParams
 from ..controls.settings import Controls
 from ..panel.event_loop import Throttle
 from ..panel.lab_widget import LabWidget
-from ..panel.parts import html_line, named, part
+from ..panel.parts import Column, html_line, named, part, side_by_side
 from .static_image import static_image
 from .step_view import StepView
 from .tab import Picture
@@ -70,7 +70,7 @@ class PicturePanel:
             layout=widgets.Layout(max_width="100%", height="auto"),
         )
         self.title, self.caption = html_line("title"), html_line("caption")
-        self.controls.observe(self._problem_changed, "problem")
+        self.controls.observe(lambda c: owner.show_error("input", c["new"]), "problem")
         self.tab.observe(self.refresh.request, "value")
 
     def layout(
@@ -80,11 +80,8 @@ class PicturePanel:
         left = [*above, self.controls, *below, self._owner.status]
         tab, image = named("tabs", self.tab), named("picture", self.image)
         right = [tab, self.title, image, self.caption]
-        columns = [
-            named("left", widgets.VBox(left)),
-            named("right", widgets.VBox(right)),
-        ]
-        return named("middle", widgets.HBox(columns))
+        columns = named("left", Column(left)), named("right", Column(right))
+        return side_by_side("middle", *columns)
 
     def show(self, view: StepView) -> None:
         """Draw a step under the open tab."""
@@ -93,7 +90,7 @@ class PicturePanel:
         ledger = view.ledger if view.params == self.params else None
         self.image.value = self.shown.png
         self.caption.value = html.escape(self.shown.caption)
-        self.title.value = html.escape(self._pictures.title(self.tab.value, view))
+        self.title.value = html.escape(self.shown.title)
         self.controls.show_idle(idle(self.params, ledger))
 
     def draw_now(self) -> None:
@@ -111,12 +108,9 @@ class PicturePanel:
         """
         data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
         if self.shown:
-            width, title = self._pictures.width, html.unescape(self.title.value)
+            width = self._pictures.width
             texts = {"settings": self.params.describe(), **texts}
-            png = static_image(self.shown.png, width, title, self.shown.caption, texts)
+            png = static_image(self.shown, width, texts)
             data["image/png"] = b64encode(png).decode("ascii")
             metadata = {**metadata, "image/png": {"width": width}}
         return data, metadata
-
-    def _problem_changed(self, change: dict[str, Any]) -> None:
-        self._owner.show_error("input", change["new"])

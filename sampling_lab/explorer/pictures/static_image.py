@@ -14,6 +14,7 @@ from PIL import Image
 from ...plots.drawing.labels import FONT, drawable
 from ...plots.drawing.style import FAINT, FONT_SIZE, INK, PAPER
 from .fast_figure import POINTS_PER_INCH
+from .tab import Picture
 
 _LINE, _MARGIN, _INDENT = 19.0, 8.0, 76.0
 """From one line to the next, left of a line, and left of a paragraph, in points."""
@@ -22,21 +23,17 @@ _LETTERS, _MOST_LINES = 76, 14
 """Letters in a line, and lines in a paragraph."""
 
 
-def static_image(
-    png: bytes, width: int, title: str, caption: str, texts: Mapping[str, str]
-) -> bytes:
+def static_image(shown: Picture, width: int, texts: Mapping[str, str]) -> bytes:
     """Return a picture with its title, its caption and texts, as one PNG.
 
     All text is drawn literally; a line feed begins a new line.
 
     Args:
-        png: the picture.
-        width: its width in points.
-        title: the line above it.
-        caption: the line below it.
+        shown: the picture, its title and its caption.
+        width: of the picture, in points.
         texts: paragraphs at the end, by name; empty ones are left out.
     """
-    picture = np.asarray(Image.open(io.BytesIO(png)).convert("RGB"))
+    picture = np.asarray(Image.open(io.BytesIO(shown.png)).convert("RGB"))
     lines = [
         ("" if at else name, line)
         for name, text in texts.items()
@@ -56,8 +53,8 @@ def static_image(
         place = (left / width, 1 - y / height)
         figure.text(*place, text, va="center", parse_math=False, **style)
 
-    write(_MARGIN, 0.75 * _LINE, title)
-    write(_MARGIN, below + 0.75 * _LINE, caption, weight="bold")
+    write(_MARGIN, 0.75 * _LINE, shown.title)
+    write(_MARGIN, below + 0.75 * _LINE, shown.caption, weight="bold")
     for at, (name, line) in enumerate(lines):
         write(_MARGIN, below + (at + 1.75) * _LINE, name, color=FAINT)
         write(_INDENT, below + (at + 1.75) * _LINE, line)

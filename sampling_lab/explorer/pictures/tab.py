@@ -21,11 +21,12 @@ _LINE = 20.0
 
 
 class Picture(NamedTuple):
-    """What a tab shows: its picture, the line under it and the rows behind it."""
+    """What a tab shows: its picture, the lines around it and the rows behind it."""
 
     png: bytes
     caption: str
     table: list[dict[str, Any]]
+    title: str = ""
 
 
 class Tab(ABC):

@@ -205,14 +205,8 @@ class Pictures:
         Raises:
             ParameterError: there is no such tab.
         """
+        if tab not in self._tabs:
+            raise ParameterError(f"tab must be one of {', '.join(TABS)}, got {tab!r}")
+        drawn = self._tabs[tab]
         with one_thread():
-            return self._tab(tab).draw(view)
-
-    def title(self, tab: str, view: StepView) -> str:
-        """Return the line over the picture of a tab."""
-        return self._tab(tab).title(view)
-
-    def _tab(self, name: str) -> Tab:
-        if name not in self._tabs:
-            raise ParameterError(f"tab must be one of {', '.join(TABS)}, got {name!r}")
-        return self._tabs[name]
+            return drawn.draw(view)._replace(title=drawn.title(view))
