@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import anywidget
@@ -65,7 +65,7 @@ class LabWidget(Column):
             return
         super().close()
         self.loop.close()
-        for widget in _reached_from(self):
+        for widget in _widgets_in(self, set()):
             widget.close()
 
     def lay_out(self, *parts: widgets.Widget) -> None:
@@ -144,24 +144,18 @@ class LabWidget(Column):
             self.status.value = html.escape(" · ".join(filter(None, lines)))
 
 
-def _reached_from(panel: LabWidget) -> set[widgets.Widget]:
-    """Return all widgets that a panel holds, in its traits or its attributes.
+def _widgets_in(value: object, found: set[widgets.Widget]) -> set[widgets.Widget]:
+    """Return `found` with all widgets that a value holds added, itself included.
 
     Layouts and styles are widgets too, and a widget that is not on the page now is
     held by an attribute alone.
     """
-    found: set[widgets.Widget] = set()
-    todo: list[widgets.Widget] = [panel]
-    while todo:
-        new = set(_widgets_in(vars(todo.pop()))) - found - {panel}
-        found |= new
-        todo += new
+    if isinstance(value, widgets.Widget) and value not in found:
+        found.add(value)
+        value = vars(value)
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for item in value:
+            _widgets_in(item, found)
     return found
-
-
-def _widgets_in(value: object) -> Iterator[widgets.Widget]:
-    if isinstance(value, widgets.Widget):
-        yield value
-    elif isinstance(value, dict | list | tuple):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _widgets_in(item)

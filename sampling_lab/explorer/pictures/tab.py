@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
@@ -9,15 +10,15 @@ from typing import Any, ClassVar, NamedTuple
 from matplotlib.axes import Axes
 
 from ...plots.drawing.labels import token_label
-from ...plots.drawing.text_labels import TextLabel, TextLabels, fitted, text_width
+from ...plots.drawing.text_labels import TextLabel, TextLabels, fitted
 from .fast_figure import FastFigures, Place
 from .step_view import StepView
 
 LABEL_ROOM = 112.0
 """Room for token texts left of bars, in CSS pixels as all measures of the tabs."""
 
-_LINE = 20.0
-"""From one line of a sentence to the next, in points."""
+_LINE, _LETTER = 20.0, 6.5
+"""From one line of a sentence to the next, and room for a letter, in points."""
 
 
 class Picture(NamedTuple):
@@ -68,29 +69,13 @@ class Sentence:
 
     def show(self, text: str, width: float) -> None:
         """Write it centred, in lines of at most `width` points."""
-        lines = wrapped(text, width)
+        lines = textwrap.wrap(text, int(width / _LETTER))
         self._labels.write(
             TextLabel(
                 0.5, 0.5, line, "center", move=(0.0, _LINE * (len(lines) / 2 - at))
             )
             for at, line in enumerate(lines)
         )
-
-
-def wrapped(text: str, width: float) -> list[str]:
-    """Break text at its spaces into lines of at most `width` points.
-
-    >>> wrapped("one two three", 60)
-    ['one two', 'three']
-    """
-    lines: list[str] = []
-    for word in text.split(" "):
-        longer = f"{lines[-1]} {word}" if lines else word
-        if lines and text_width(longer) <= width:
-            lines[-1] = longer
-        else:
-            lines.append(word)
-    return lines
 
 
 def bar_label(view: StepView, token_id: int) -> str:
