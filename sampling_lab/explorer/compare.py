@@ -15,7 +15,7 @@ from ..models import load
 from ..models.base import Model
 from ..sampling.params import SamplingParams
 from ..sampling.settings_text import format_settings, parse_lines, parse_seeds
-from .controls.prompt import count_box, example_prompt, prompt_box, typed_prompt
+from .controls.prompt import count_box, example_prompt, typed_prompt
 from .panel import parts
 from .panel.event_loop import Throttle
 from .panel.lab_widget import LabWidget
@@ -80,7 +80,9 @@ class Compare(LabWidget):
         super().__init__()
         self.model = model if isinstance(model, Model) else load(model)
         prompt = example_prompt(self.model) if prompt is None else prompt
-        self.prompt = prompt_box(prompt, rows=2)
+        self.prompt = parts.text_area(
+            "The prompt: the text to continue", prompt, rows=2
+        )
         self.settings = parts.text_area(
             "A setting in each line, such as: temperature 0.7, top-p 0.9",
             "\n".join(map(format_settings, settings)),

@@ -13,7 +13,7 @@ from ..generation import saved_json
 from ..generation.branches import Branch, Tree
 from ..generation.loop import Run
 from ..generation.results import Generation
-from ..models.base import Model, ModelCard, Prompt
+from ..models.base import Model, Prompt
 from ..sampling.one_thread import one_thread
 from ..sampling.params import SamplingParams
 from ..text import counted
@@ -96,7 +96,7 @@ class Explorer(LabWidget):
         self.panel, self.refresh = panel, panel.refresh
         self.controls, self.tab, self.picture = panel.controls, panel.tab, panel.image
         self.title, self.caption = panel.title, panel.caption
-        self.parts = ExplorerWidgets(self, panel, self.model, prompt, max_new_tokens)
+        self.parts = ExplorerWidgets(self, prompt, max_new_tokens)
         self.__dict__.update(vars(self.parts))
         guard = partial(self.run_showing_errors, what="run")
         self.player = RunPlayer(self.loop, guard, self._played)
@@ -316,7 +316,9 @@ class Explorer(LabWidget):
                 self.parts.fit(self.model, before)
                 self._input_changed()
                 self.picker.path.value = ""
-                self._notice = _dropped(before, texts)
+                if texts:
+                    dropped = f"{counted(texts, 'text')} of {before.name}"
+                    self._notice = f"dropped {dropped}; Save before a change keeps them"
             self.picker.show(self.model.card.summary(), self.session.checkpoint)
             self._played()
 
@@ -352,11 +354,3 @@ class Explorer(LabWidget):
 
     def _settings(self) -> tuple[Prompt, SamplingParams, int]:
         return self.prompt_box.prompt(), self.params, self.max_new_tokens.value
-
-
-def _dropped(card: ModelCard, texts: int) -> str:
-    """Return a notice about the texts of a model that was replaced; "" for none."""
-    if not texts:
-        return ""
-    dropped = counted(texts, "text")
-    return f"dropped {dropped} of {card.name}; Save before a change keeps them"

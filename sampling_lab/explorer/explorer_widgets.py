@@ -26,9 +26,8 @@ class ExplorerWidgets:
     """The widgets of an explorer around its panel.
 
     Args:
-        explorer: whose methods the buttons call, on its event loop.
-        panel: its controls and picture.
-        model: the first model.
+        explorer: with its panel and first model; the buttons call its methods, on its
+            event loop.
         prompt: the first prompt; None is an example that fits the model.
         max_new_tokens: None is the model's own default.
 
@@ -44,16 +43,12 @@ class ExplorerWidgets:
     """
 
     def __init__(
-        self,
-        explorer: LabWidget,
-        panel: PicturePanel,
-        model: Model,
-        prompt: str | None,
-        max_new_tokens: int | None,
+        self, explorer: LabWidget, prompt: str | None, max_new_tokens: int | None
     ) -> None:
-        post, redraw = explorer.loop.posted, panel.refresh.request
+        self.panel: PicturePanel = explorer.panel
+        post, redraw = explorer.loop.posted, explorer.refresh.request
+        model: Model = explorer.model
         limit = max_new_tokens or model.card.default_max_new_tokens
-        self.panel = panel
         self.picker = ModelPicker(post(explorer.load_model), list_checkpoints())
         self.prompt_box = PromptBox(model, prompt)
         self.prompt, self.max_new_tokens = self.prompt_box.text, count_box(limit)

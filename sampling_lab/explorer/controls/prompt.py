@@ -30,7 +30,8 @@ class PromptBox(Column):
     """
 
     def __init__(self, model: Model, prompt: str | None = None) -> None:
-        self.text = prompt_box(example_prompt(model) if prompt is None else prompt)
+        text = example_prompt(model) if prompt is None else prompt
+        self.text = text_area("The prompt: the text to continue", text)
         self.mode = widgets.ToggleButtons(
             options=["raw", "chat"],
             tooltips=["Continue the text as it is", "Answer it, by the chat template"],
@@ -99,11 +100,6 @@ def typed_prompt(model: Model, text: str) -> Prompt:
             f"{model.card.name} has no tokenizer; type token ids, like 1 2 3"
         )
     return ids
-
-
-def prompt_box(text: str, rows: int = 3) -> widgets.Textarea:
-    """Return the box for the text to continue."""
-    return text_area("The prompt: the text to continue", text, rows)
 
 
 def count_box(value: int) -> widgets.BoundedIntText:

@@ -23,6 +23,7 @@ _SEED_BITS = 16
 """A seed from the dice is short enough to be read out and typed."""
 
 _NO_PRESET = ("choose …", "")
+_NEUTRAL = "neutral: the model's own distribution"
 
 _SCALES: dict[str, Scale] = {
     "temperature": Linear(0.0, 3.0, 0.05),
@@ -125,7 +126,8 @@ class Controls(parts.Column):
         for name, row in rows.items():
             change = row.add_class if name in reasons else row.remove_class
             change("sampling-lab-idle")
-        lines = [_difference(self.params)]
+        differences = ", ".join(self.params.differences())
+        lines = [f"differs from neutral: {differences}" if differences else _NEUTRAL]
         names = [words_for(name) for name in rows if name in reasons]
         if names:
             reason = next(reasons[name] for name in rows if name in reasons)
@@ -170,10 +172,3 @@ class Controls(parts.Column):
         name = change["new"]
         if name and not self._is_set(name):
             self._change(lambda: apply_preset(self.params, self.presets[name]))
-
-
-def _difference(params: SamplingParams) -> str:
-    parts = params.differences()
-    if not parts:
-        return "neutral: the model's own distribution"
-    return f"differs from neutral: {', '.join(parts)}"
