@@ -73,6 +73,14 @@ def test_branches_can_be_gone_back_to_and_removed():
     assert explorer.generation is None and explorer.status.value == "ready"
 
 
+def test_a_fork_without_a_selected_token_does_not_go_on_with_the_text():
+    explorer = make_explorer()
+    explorer.step()
+    before = explorer.generation
+    explorer.fork()
+    assert explorer.generation == before
+
+
 @pytest.mark.parametrize(
     "leave", [lambda panel: panel.go_to(1), lambda panel: panel.remove()]
 )
