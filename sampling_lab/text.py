@@ -66,6 +66,15 @@ def visible_bytes(data: bytes) -> str:
         return f"⟨{data.hex(' ')}⟩"
 
 
+def counted(count: int, name: str, plural: str = "s") -> str:
+    """Return a number with its noun.
+
+    >>> counted(1, "token"), counted(2000, "forward pass", "es")
+    ('1 token', '2,000 forward passes')
+    """
+    return f"{count:,} {name}{'' if count == 1 else plural}"
+
+
 class IncrementalDecoder:
     """Decode a growing list of ids so that the pieces join to `decode(all)`.
 

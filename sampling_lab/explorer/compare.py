@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,10 @@ from ..models import load
 from ..models.base import Model
 from ..sampling.params import SamplingParams
 from ..sampling.settings_text import format_settings, parse_lines, parse_seeds
-from .controls.prompt import count_box, example_prompt, prompt_box, typed_prompt
-from .controls.slider_with_box import label
+from .controls.prompt import count_box, example_prompt, typed_prompt
+from .panel import parts
 from .panel.event_loop import Throttle
 from .panel.lab_widget import LabWidget
-from .panel.parts import button, dropdown, html_line, named_box, offer, text_box
 from .panel.player import GridPlayer
 from .pictures.compare_html import STYLE, answer_names, answers_html, table_html
 
@@ -58,6 +56,7 @@ class Compare(LabWidget):
         table: the runs, as HTML.
         answers: the distinct texts and the number of runs of each, as HTML.
         player: advances the grid.
+        grid: the one in progress or the last one; None before the first.
 
     Example:
         >>> compare = Compare("checkpoints/xslm/model.json", prompt="Q: hi\nA: ")
@@ -66,6 +65,8 @@ class Compare(LabWidget):
         >>> compare.grid.answers()
         {'hello.': 4, 'heA: the sky is blue.': 1, 'iy is warm.': 1}
     """
+
+    grid: Grid | None = parts.part("player.run")
 
     def __init__(
         self,
@@ -79,33 +80,30 @@ class Compare(LabWidget):
         super().__init__()
         self.model = model if isinstance(model, Model) else load(model)
         prompt = example_prompt(self.model) if prompt is None else prompt
-        self.prompt = prompt_box(prompt, rows=2)
-        self.settings = _settings_box("\n".join(map(format_settings, settings)))
-        self.seeds = text_box("Such as 1 2 3, or 1-6", " ".join(map(str, seeds)))
+        self.prompt = parts.text_area(
+            "The prompt: the text to continue", prompt, rows=2
+        )
+        self.settings = parts.text_area(
+            "A setting in each line, such as: temperature 0.7, top-p 0.9",
+            "\n".join(map(format_settings, settings)),
+            rows=4,
+        )
+        self.seeds = parts.text_box("Such as 1 2 3, or 1-6", " ".join(map(str, seeds)))
         limit = max_new_tokens or self.model.card.default_max_new_tokens
         self.max_new_tokens = count_box(limit)
-        self.reference = dropdown(
+        self.reference = parts.dropdown(
             "The run that the others are compared with", [("the first run", (0, 0))]
         )
-        self.table, self.answers = html_line("table"), html_line("answers-box")
-        self.refresh = Throttle(self.loop, self._refresh, BETWEEN_TABLES)
-        self.player = GridPlayer(
-            self.model,
-            self.loop,
-            partial(self.run_showing_errors, what="run"),
-            self._played,
-        )
+        self.table = parts.html_line("table")
+        self.answers = parts.html_line("answers-box")
+        self.refresh = Throttle(self.loop, self.draw_now, BETWEEN_TABLES)
+        self.player = GridPlayer(self.loop, self.run_showing_errors, self._played)
         self._titles: list[str] = []
         self._seeds: list[int] = []
         self._arrange()
-        self.reference.observe(self._reference_chosen, "value")
+        self.reference.observe(self.refresh.request, "value")
         self._played()
-        self._refresh()
-
-    @property
-    def grid(self) -> Grid | None:
-        """The grid in progress or the last one; None before the first."""
-        return self.player.run
+        self.draw_now()
 
     def cells(self) -> list[list[Cell]]:
         """Return the runs so far, compared with the reference; at first none."""
@@ -117,7 +115,7 @@ class Compare(LabWidget):
         In a notebook this returns at once and the tokens come in afterwards.
         """
         self.player.stop()
-        if self.run_showing_errors(self._start, "run") and not self.player.is_playing:
+        if self.run_showing_errors(self._start) and not self.player.is_playing:
             self.player.play()  # else the loop that is playing takes the new grid
 
     async def finished(self) -> Grid | None:
@@ -126,18 +124,12 @@ class Compare(LabWidget):
         In a notebook, ``await compare.finished()`` in the cell that began them.
         """
         await self.player.finished()
-        self._refresh()
+        self.draw_now()
         return self.grid
 
     def stop(self) -> None:
         """End all runs after the token they are at; the texts so far stay."""
         self.player.stop()
-
-    def close(self) -> None:
-        """End the runs and remove the widgets."""
-        if "player" in vars(self):  # else its __init__ raised an exception
-            self.player.stop()
-        super().close()
 
     def redraw(self) -> None:
         """Show the table and the answers, at once."""
@@ -188,40 +180,29 @@ class Compare(LabWidget):
         ]
         places = [place for _, place in options]
         selected = before if before in places else (0, 0)
-        offer(self.reference, self._reference_chosen, options, selected)
+        parts.offer(self.reference, self.refresh.request, options, selected)
 
     def _played(self) -> None:
         """Follow the player: a token came, or playing began or ended."""
         self.stop_button.disabled = not self.player.is_playing
         self.refresh.request()
 
-    def _refresh(self) -> None:
-        self.run_showing_errors(self.redraw)
-
-    def _reference_chosen(self, change: dict[str, Any]) -> None:
-        self.refresh.request()
-
     def _arrange(self) -> None:
-        self.compare_button = button(self.loop, self.compare, "Compare", "play")
+        post = self.loop.posted
+        self.compare_button = parts.button(post(self.compare), "Compare", "play")
         self.compare_button.button_style = "primary"
-        self.stop_button = button(self.loop, self.stop, "Stop", "stop")
-        columns = [
-            widgets.VBox(
-                [_named("prompt", self.prompt), _named("settings", self.settings)]
-            ),
-            widgets.VBox(
-                [
-                    _named("seeds", self.seeds),
-                    _named("new tokens", self.max_new_tokens),
-                    _named("reference", self.reference),
-                ]
-            ),
-        ]
+        self.stop_button = parts.button(post(self.stop), "Stop", "stop")
+        left = {"prompt": self.prompt, "settings": self.settings}
+        right = {
+            "seeds": self.seeds,
+            "new tokens": self.max_new_tokens,
+            "reference": self.reference,
+        }
         self.lay_out(
             widgets.HTML(STYLE),
-            html_line("card", html.escape(self.model.card.summary())),
-            named_box(widgets.HBox, "asked", columns),
-            named_box(widgets.HBox, "buttons", [self.compare_button, self.stop_button]),
+            parts.html_line("card", html.escape(self.model.card.summary())),
+            parts.side_by_side("asked", _column(left), _column(right)),
+            parts.side_by_side("buttons", self.compare_button, self.stop_button),
             self.table,
             self.answers,
             self.status,
@@ -246,15 +227,7 @@ def _check_size(rows: int, columns: int) -> None:
         )
 
 
-def _named(name: str, box: widgets.Widget) -> widgets.Box:
-    box.layout.flex = "1 1 auto"
-    return widgets.HBox([label(name), box])
-
-
-def _settings_box(text: str) -> widgets.Textarea:
-    return widgets.Textarea(
-        text,
-        rows=4,
-        tooltip="A setting in each line, such as: temperature 0.7, top-p 0.9",
-        layout=widgets.Layout(width="auto"),
-    )
+def _column(boxes: dict[str, widgets.Widget]) -> widgets.Box:
+    for box in boxes.values():
+        box.layout.flex = "1 1 auto"
+    return widgets.VBox([parts.labelled(name, box) for name, box in boxes.items()])

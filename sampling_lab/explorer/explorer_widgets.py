@@ -2,35 +2,39 @@
 
 from __future__ import annotations
 
-import html
-from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
-
 import ipywidgets as widgets
 
 from ..generation.results import Generation
 from ..models.base import Model, ModelCard
+from ..models.list_checkpoints import list_checkpoints
 from .controls.branch_list import BranchList
 from .controls.export import Export
 from .controls.fork import AlternativeTokens
 from .controls.model_picker import ModelPicker
-from .controls.prompt import PromptBox
-from .controls.slider_with_box import label
+from .controls.prompt import PromptBox, count_box
 from .controls.token_strip import TokenStrip
-from .panel.parts import html_line, named_box
-from .panel.prompt_scorer import PromptScorer
+from .panel.lab_widget import LabWidget
+from .panel.parts import button, html_line, labelled, side_by_side
+from .panel.player import PromptScorer
 from .pictures.compare_html import STYLE
 from .pictures.picture_panel import PicturePanel
 from .presets import carry_over, presets
 from .session import Session
 
 
-@dataclass
 class ExplorerWidgets:
-    """All widgets of an explorer.
+    """The widgets of an explorer around its panel.
+
+    Args:
+        explorer: with its panel and first model; the buttons call its methods, on its
+            event loop.
+        prompt: the first prompt; None is an example that fits the model.
+        max_new_tokens: None is the model's own default.
 
     Attributes:
+        picker: the choice of the model.
+        prompt_box: the prompt, raw or as a chat; `prompt` is its text box.
+        max_new_tokens: the number box.
         strip: the tokens of the prompt and of the text; one of these can be selected.
         forks: the choice of another token at the selected step.
         branch_list: the choice of a text, and of one to compare with it.
@@ -38,34 +42,39 @@ class ExplorerWidgets:
         hint: what to do next.
     """
 
-    panel: PicturePanel
-    picker: ModelPicker
-    prompt_box: PromptBox
-    max_new_tokens: widgets.BoundedIntText
-    generate_button: widgets.Button
-    step_button: widgets.Button
-    stop_button: widgets.Button
-    reset_button: widgets.Button
-    forks: AlternativeTokens
-    branch_list: BranchList
-    export: Export
-    strip: TokenStrip = field(default_factory=TokenStrip)
-    hint: widgets.HTML = field(default_factory=partial(html_line, "hint"))
+    def __init__(
+        self, explorer: LabWidget, prompt: str | None, max_new_tokens: int | None
+    ) -> None:
+        self.panel: PicturePanel = explorer.panel
+        post, redraw = explorer.loop.posted, explorer.refresh.request
+        model: Model = explorer.model
+        limit = max_new_tokens or model.card.default_max_new_tokens
+        self.picker = ModelPicker(post(explorer.load_model), list_checkpoints())
+        self.prompt_box = PromptBox(model, prompt)
+        self.prompt, self.max_new_tokens = self.prompt_box.text, count_box(limit)
+        self.generate_button = button(post(explorer.generate), "Generate", "play")
+        self.step_button = button(post(explorer.step), "Step", "step-forward")
+        self.stop_button = button(post(explorer.stop), "Stop", "stop")
+        self.reset_button = button(post(explorer.reset), "Reset", "undo")
+        self.hint, self.strip = html_line("hint"), TokenStrip()
+        self.forks = AlternativeTokens(
+            post(explorer.fork), post(explorer.explain), redraw
+        )
+        self.branch_list = BranchList(
+            post(explorer.go_to),
+            post(explorer.remove),
+            redraw,
+            post(explorer.load_branches),
+        )
+        self.export = Export(post(explorer.copy_code), post(explorer.save))
+        self.strip.observe(redraw, "prompt")
 
     def layout(self) -> list[widgets.Widget]:
         """Return everything that an explorer shows, from top to bottom."""
         self.generate_button.button_style = "primary"
-        buttons = [
-            self.generate_button,
-            self.step_button,
-            self.stop_button,
-            self.reset_button,
-        ]
-        actions = [
-            widgets.HBox([label("new tokens"), self.max_new_tokens]),
-            named_box(widgets.HBox, "buttons", buttons),
-            self.hint,
-        ]
+        going = self.generate_button, self.step_button
+        buttons = side_by_side("buttons", *going, self.stop_button, self.reset_button)
+        actions = [labelled("new tokens", self.max_new_tokens), buttons, self.hint]
         return [
             widgets.HTML(STYLE),
             self.picker,
@@ -91,6 +100,14 @@ class ExplorerWidgets:
         # `generation` decodes the whole text of a run in progress: ask once.
         branch, generation = session.branch, session.generation
         steps = generation.all_steps if generation else ()
+        selected = self.strip.selected
+        step = steps[selected] if 0 <= selected < len(steps) else None
+        self.forks.show(session.model, step, is_playing)
+        self.branch_list.show(session.branches, branch, is_playing)
+        if branch is None:
+            self.hint.value = "Generate runs to the end, Step draws one token."
+        else:
+            self.hint.value = "Select a token to see its step, and take another there."
         ids = self._shown_ids(session.model, generation)
         if self.strip.prompt != "scored":
             scorer.stop()
@@ -99,14 +116,6 @@ class ExplorerWidgets:
         shown = ids if self.strip.prompt != "hidden" else ()
         self.strip.show(session.model, steps, shown, scorer.scores)
         self.strip.forks = list(session.branches.forks(branch.id)) if branch else []
-        selected = self.strip.selected
-        step = steps[selected] if 0 <= selected < len(steps) else None
-        self.forks.show(session.model, step)
-        self.branch_list.show(session.branches, branch)
-        if branch is None:
-            self.hint.value = "Generate runs to the end, Step draws one token."
-        else:
-            self.hint.value = "Select a token to see its step, and take another there."
 
     def _shown_ids(
         self, model: Model, generation: Generation | None
@@ -117,37 +126,16 @@ class ExplorerWidgets:
         return tuple(model.prompt_ids(self.prompt_box.prompt()))
 
     def show_playing(self, playing: bool) -> None:
-        """Disable everything but Stop while tokens are being drawn."""
+        """Allow nothing but Stop while tokens are being drawn."""
         self.generate_button.disabled = self.step_button.disabled = playing
         self.stop_button.disabled = not playing
-        for part in (self.forks, self.branch_list, self.picker):
-            part.disable(playing)
+        self.picker.disable(playing)
 
     def fit(self, model: Model, before: ModelCard) -> None:
-        """Fit the widgets to a model that replaces another one.
-
-        Args:
-            model: the new model.
-            before: the card of the old one, whose defaults are replaced.
-        """
+        """Fit the widgets to a model that replaces another one, whose card is given."""
         card, params = model.card, self.panel.params
         self.prompt_box.fit(model)
         if self.max_new_tokens.value == before.default_max_new_tokens:
             self.max_new_tokens.value = card.default_max_new_tokens
         self.panel.controls.fit(card.vocab_size, presets(card))
         self.panel.params = carry_over(params, before, card)
-
-    def state(self) -> dict[str, Any]:
-        """Return what a person typed, chose and sees, as plain data."""
-        return {
-            "mode": self.prompt_box.mode.value,
-            "system": self.prompt_box.system.value,
-            "prompt": self.prompt_box.text.value,
-            "params": self.panel.params.to_dict(),
-            "max_new_tokens": self.max_new_tokens.value,
-            "tab": self.panel.tab.value,
-            "title": html.unescape(self.panel.title.value),
-            "caption": html.unescape(self.panel.caption.value),
-            "selected": self.strip.selected,
-            "measure": self.strip.measure,
-        }

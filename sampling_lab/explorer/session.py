@@ -7,10 +7,9 @@ from pathlib import Path
 
 from ..counterfactuals import History, what_would_it_take
 from ..errors import ParameterError, PromptError
-from ..generation import saved_json
 from ..generation.branches import Branch, Tree
 from ..generation.loop import Run, stream
-from ..generation.results import Generation, Step
+from ..generation.results import Generation
 from ..models import load
 from ..models.base import Model, Prompt
 from ..sampling.params import SamplingParams
@@ -23,46 +22,34 @@ class Session:
     """A model, the texts it wrote as a tree, and which of them is shown.
 
     Args:
-        model: the loaded model.
-        checkpoint: its path or name, for code; None takes it from the model's card.
+        model: a model, or what `load` takes.
+        checkpoint: its path or name, for code; None is that of `model`.
 
     Attributes:
         branches: every text since the last reset.
         branch: the text that is shown; None before the first.
-        follows_newest: whether the newest step is shown while none is selected;
-            otherwise the next token after the prompt is shown.
-        uses_current_settings: whether a selected step is shown under the current
-            settings instead of as it was.
+        uses_current_settings: whether the selected step, or else the next token after
+            the prompt, is shown under the current settings, instead of the selected or
+            the newest step as it was.
     """
 
-    def __init__(self, model: Model, checkpoint: str | Path | None = None) -> None:
-        self.model = model
+    def __init__(
+        self, model: Model | str | Path, checkpoint: str | Path | None = None
+    ) -> None:
+        self.model = model if isinstance(model, Model) else load(model)
         self.checkpoint = str(checkpoint or _location(model))
         self.reset()
-
-    @classmethod
-    def open(cls, source: Model | str | Path) -> Session:
-        """Return a session of a model, or of what `sampling_lab.load` takes."""
-        if isinstance(source, Model):
-            return cls(source)
-        return cls(load(source), source)
 
     def reset(self) -> None:
         """Forget every text."""
         self.branches = Tree()
         self.branch: Branch | None = None
-        self.follows_newest = self.uses_current_settings = False
+        self.uses_current_settings = True
 
     @property
     def generation(self) -> Generation | None:
         """The text that is shown, as far as it goes by now."""
         return self.branch.generation if self.branch else None
-
-    @property
-    def steps(self) -> tuple[Step, ...]:
-        """Its steps, including that of a stop token."""
-        generation = self.generation
-        return generation.all_steps if generation else ()
 
     def start(self, prompt: Prompt, params: SamplingParams, limit: int) -> Run:
         """Begin a new text and show it."""
@@ -88,7 +75,7 @@ class Session:
     def look_at(self, branch_id: int) -> None:
         """Show a text by its id."""
         self.branch = self.branches[branch_id]
-        self.follows_newest, self.uses_current_settings = True, False
+        self.uses_current_settings = False
 
     def remove(self) -> None:
         """Remove the text that is shown and all its forks; show another."""
@@ -101,14 +88,6 @@ class Session:
             self.look_at(rest[-1] if parent is None else parent)
         else:
             self.reset()
-
-    def load(self, content: bytes, name: str) -> None:
-        """Replace all texts by those in a file; `name` is for error messages.
-
-        Raises:
-            SamplingLabError: it is not such a file, or as `adopt`.
-        """
-        self.adopt(Tree.from_dict(saved_json.parse(content, name)))
 
     def adopt(self, tree: Tree) -> None:
         """Replace all texts by those of a tree that was read from a file.
@@ -141,37 +120,24 @@ class Session:
         if generation and 0 <= selected < len(steps):
             now = params if self.uses_current_settings else None
             return step_view(self.model, generation, steps[selected], now)
-        if generation and steps and self.follows_newest:
+        if generation and steps and not self.uses_current_settings:
             return step_view(self.model, generation, steps[-1])
         ids = tuple(self.model.prompt_ids(prompt))
         history = History(ids, len(ids))
         ledger = params.chain(*history).ledger(self.model.logits(ids))
         title = "next token after the prompt"
+        text = self.model.token_text
         return next_token_view(
-            ledger,
-            self.model.token_text,
-            params,
-            title,
-            history=history,
-            steps=steps,
+            ledger, text, params, title, history=history, steps=steps
         )
 
-    def explain(
-        self, token_id: int, prompt: Prompt, params: SamplingParams, selected: int
-    ) -> list[str]:
+    def explain(self, view: StepView, token_id: int) -> list[str]:
         """Explain why a token was not drawn at a step, and which settings draw it.
-
-        Args:
-            token_id: the token.
-            prompt: as in `view`.
-            params: as in `view`.
-            selected: as in `view`.
 
         Returns:
             One sentence about what the chain does to the token, and one about the
             settings that choose it, or why none does.
         """
-        view = self.view(prompt, params, selected)
         name = self.model.token_text(token_id)
         sentences = [f"{name}: {view.ledger.why(token_id)}"]
         if view.noise is None:
@@ -206,7 +172,7 @@ class Session:
             generation, limit = self.branch.generation, shown_tokens(self.branch)
             params = generation.params
             prompt = self._prompt_of(generation, prompt)
-        if _is_chat(prompt) and target in ("cli", "llama.cpp"):
+        if target in ("cli", "llama.cpp") and not isinstance(prompt, str):
             prompt = self.model.prompt_ids(prompt)
         path = self.branches.path(self.branch.id) if self.branch else ()
         if len(path) < 2:
@@ -233,13 +199,11 @@ class Session:
         return typed if is_same else generation.prompt_ids
 
 
-def _is_chat(prompt: Prompt) -> bool:
-    return not isinstance(prompt, str) and bool(prompt) and isinstance(prompt[0], dict)
-
-
-def _location(model: Model) -> str:
+def _location(source: Model | str | Path) -> str | Path:
     """Return the path of a model's files, or its name if its card has none."""
-    files: Sequence[Path] = model.card.files
+    if not isinstance(source, Model):
+        return source
+    files: Sequence[Path] = source.card.files
     if not files:
-        return model.card.name
-    return str(files[0] if len(files) == 1 else files[0].parent)
+        return source.card.name
+    return files[0] if len(files) == 1 else files[0].parent

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-import ipywidgets as widgets
 import torch
 from torch import Tensor
 
@@ -19,7 +18,7 @@ from ..sampling.notes import notes
 from ..sampling.params import SamplingParams
 from ..text import visible
 from .panel.lab_widget import LabWidget
-from .panel.parts import button, html_line, named_box
+from .panel.parts import button, html_line, part, side_by_side, text_box
 from .pictures.picture_panel import PicturePanel
 from .pictures.step_view import StepView, next_token_view
 from .pictures.tab import Picture
@@ -42,6 +41,8 @@ class Toy(LabWidget):
     Attributes:
         panel: the controls and the picture; those of its parts that scripts use are
             attributes here too: controls, tab, picture, title and caption.
+        params: the current parameters; setting them moves the controls.
+        shown: the picture on the screen, with its caption and the rows behind it.
         refresh: request a redraw from it.
         words: the text box, such as ``warm 2, hot 1``.
         drawn: the words drawn so far, all from one seed.
@@ -54,17 +55,17 @@ class Toy(LabWidget):
         ['0.858', '0.116', '0.023', '0.002']
     """
 
+    params: SamplingParams = part("panel.params", settable=True)
+    shown: Picture | None = part("panel.shown")
+
     def __init__(
         self,
         words: Mapping[str, float] = WORDS,
         *,
         params: SamplingParams | None = None,
     ) -> None:
-        self.words = widgets.Text(
-            ", ".join(f"{word} {logit:g}" for word, logit in words.items()),
-            tooltip="Words and their logits",
-            layout=widgets.Layout(width="auto"),
-        )
+        typed = ", ".join(f"{word} {logit:g}" for word, logit in words.items())
+        self.words = text_box("Words and their logits", typed)
         self.tally = html_line("text")
         self.drawn: list[str] = []
         self._draw: Draw | None = None
@@ -72,35 +73,21 @@ class Toy(LabWidget):
         params = params or SamplingParams()
         params = params.replace(dialect=params.dialect or DEFAULT_DIALECT)
         # Without the last tab: there is no text whose steps could be shown.
-        panel = PicturePanel(self, self.redraw, params, len(words), tabs=TABS[:-1])
+        panel = PicturePanel(self, params, len(words), tabs=TABS[:-1])
         self.panel, self.refresh = panel, panel.refresh
         self.controls, self.tab, self.picture = panel.controls, panel.tab, panel.image
         self.title, self.caption = panel.title, panel.caption
-        self.once_button = button(self.loop, self.draw_once, "Draw 1", "play")
-        self.many_button = button(
-            self.loop, self.draw_many, f"Draw {_MANY:,}", "forward"
-        )
-        self.reset_button = button(self.loop, self.reset, "Reset", "undo")
-        buttons = [self.once_button, self.many_button, self.reset_button]
-        actions = [named_box(widgets.HBox, "buttons", buttons)]
-        self.lay_out(panel.layout([self.words], actions), self.tally)
-        self.controls.observe(self._settings_changed, "params")
-        self.words.observe(self._settings_changed, "value")
+        post = self.loop.posted
+        self.once_button = button(post(self.draw_once), "Draw 1", "play")
+        many = f"Draw {_MANY:,}"
+        self.many_button = button(post(self.draw_many), many, "forward")
+        self.reset_button = button(post(self.reset), "Reset", "undo")
+        drawing = self.once_button, self.many_button
+        buttons = side_by_side("buttons", *drawing, self.reset_button)
+        self.lay_out(panel.layout([self.words], [buttons]), self.tally)
+        self.controls.observe(lambda change: self.reset(), "params")
+        self.words.observe(lambda change: self.reset(), "value")
         panel.draw_now()
-
-    @property
-    def params(self) -> SamplingParams:
-        """The current parameters; setting them moves the controls."""
-        return self.panel.params
-
-    @params.setter
-    def params(self, params: SamplingParams) -> None:
-        self.panel.params = params
-
-    @property
-    def shown(self) -> Picture | None:
-        """The picture on the screen, with its caption and the rows behind it."""
-        return self.panel.shown
 
     def logits(self) -> tuple[list[str], Tensor]:
         """Return the typed words and their logits, shape (words,).
@@ -140,16 +127,16 @@ class Toy(LabWidget):
 
     def draw_once(self) -> None:
         """Draw one more word with this seed."""
-        self.run_showing_errors(lambda: self._draw_words(1), "draw")
+        self.run_showing_errors(lambda: self._draw_words(1))
 
     def draw_many(self) -> None:
         """Draw a thousand more words with this seed."""
-        self.run_showing_errors(lambda: self._draw_words(_MANY), "draw")
+        self.run_showing_errors(lambda: self._draw_words(_MANY))
 
     def reset(self) -> None:
         """Forget the drawn words and start the seed again."""
         self.drawn, self._draw = [], None
-        self.clear_error("draw")
+        self.clear_error("action")
         self.refresh.request()
 
     def redraw(self) -> None:
@@ -189,9 +176,6 @@ class Toy(LabWidget):
             "<tr><th>word</th><th>drawn</th><th>share</th><th>final probability</th>"
             f"</tr>{rows}</table>"
         )
-
-    def _settings_changed(self, change: dict[str, Any]) -> None:
-        self.reset()
 
     def _status(self) -> str:
         about = notes(self.params, len(self.logits()[0]))

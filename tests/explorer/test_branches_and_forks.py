@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 import json
 from datetime import datetime
@@ -12,6 +13,7 @@ import torch
 from sampling_lab import SamplingParams, fork
 from sampling_lab.counterfactuals import History, what_would_it_take
 from tests.explorer.panels import alert, generated, make_explorer
+from tests.helpers import until
 
 
 def test_a_selected_token_shows_its_own_step_as_it_was():
@@ -69,6 +71,33 @@ def test_branches_can_be_gone_back_to_and_removed():
     assert explorer.generation == first and len(explorer.branches) == 1
     explorer.remove()
     assert explorer.generation is None and explorer.status.value == "ready"
+
+
+def test_a_fork_without_a_selected_token_does_not_go_on_with_the_text():
+    explorer = make_explorer()
+    explorer.step()
+    before = explorer.generation
+    explorer.fork()
+    assert explorer.generation == before
+
+
+@pytest.mark.parametrize(
+    "leave", [lambda panel: panel.go_to(1), lambda panel: panel.remove()]
+)
+def test_a_text_that_was_stopped_does_not_go_on_when_it_is_shown_during_a_run(leave):
+    async def scenario():
+        explorer = make_explorer(max_new_tokens=500)
+        explorer.generate()
+        await until(lambda: explorer.generation.steps)
+        explorer.stop()
+        stopped = await explorer.finished()
+        explorer.generate()
+        await until(lambda: explorer.generation.steps)
+        leave(explorer)
+        assert await explorer.finished() == stopped
+        assert "stopped: another text is shown" in explorer.status.value
+
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize("dialect", ["transformers", "xslm"])

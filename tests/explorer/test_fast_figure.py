@@ -19,9 +19,8 @@ from sampling_lab.explorer.pictures.fast_figure import (
     Place,
     palette_png,
 )
-from sampling_lab.explorer.pictures.tab import Sentence, wrapped
+from sampling_lab.explorer.pictures.tab import Sentence
 from sampling_lab.plots.distribution import DistributionArtists
-from sampling_lab.plots.drawing.text_labels import text_width
 from sampling_lab.plots.stages import StageArtists
 from sampling_lab.plots.steps import StepArtists
 from tests.helpers import pixels
@@ -117,11 +116,13 @@ def test_greys_stay_grey():
 
 def test_sentences_are_broken_to_the_width():
     text = "one sentence of several words, and a further one"
-    lines = wrapped(text, 120)
-    assert " ".join(lines) == text
-    assert all(text_width(line) <= 120 for line in lines)
-    assert text_width(" ".join(lines[:2])) > 120
-    assert wrapped("unbreakable", 3) == ["unbreakable"]
+    figures, place = FastFigures(400), Place(50, 20, 300, 160)
+    for width, lines in ((120, 3), (200, 2), (320, 1)):
+        figure = figures.find("words", 200, [place], Sentence)
+        figure.artists.show(text, width)
+        ink = pixels(figure.png()).min(-1) < 128
+        assert width / 2 < np.ptp(np.flatnonzero(ink.any(0))) / 1.5 <= width
+        assert (np.diff(ink.any(1).astype(int)) == 1).sum() == lines
 
 
 def test_a_sentence_has_no_frame():

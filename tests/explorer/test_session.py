@@ -46,7 +46,7 @@ def test_it_looks_at_the_newest_text_and_at_what_is_left_when_one_is_removed(ses
     session.remove()
     assert session.generation == first
     session.remove()
-    assert session.generation is None and session.steps == ()
+    assert session.generation is None and session.branch is None
     session.remove()  # there is nothing left, and nothing to complain of
 
 

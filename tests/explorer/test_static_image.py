@@ -10,7 +10,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from sampling_lab.explorer import Explorer, Toy
-from sampling_lab.explorer.pictures.static_image import Words, static_image
+from sampling_lab.explorer.pictures.static_image import static_image
+from sampling_lab.explorer.pictures.tab import Picture
 from tests.explorer.panels import generated, make_explorer, make_model
 from tests.helpers import pixels
 
@@ -70,15 +71,15 @@ def test_markup_and_control_characters_are_written_as_they_are(monkeypatch):
 def test_no_text_is_obeyed_or_warned_of(text):
     plain = bundle(generated())[0]
     assert (
-        len(static_image(plain, 640, text, text, [Words("text", text)]))
+        len(static_image(Picture(plain, text, [], text), 640, {"text": text}))
         > len(plain) / 4
     )
 
 
 def test_a_long_text_is_cut_and_says_so():
-    picture = bundle(Toy())[0]
-    long = static_image(picture, 640, "", "", [Words("text", "word " * 5000)])
-    longer = static_image(picture, 640, "", "", [Words("text", "word " * 50_000)])
+    picture = Picture(bundle(Toy())[0], "", [])
+    long = static_image(picture, 640, {"text": "word " * 5000})
+    longer = static_image(picture, 640, {"text": "word " * 50_000})
     assert pixels(long).shape == pixels(longer).shape
 
 

@@ -479,10 +479,10 @@ def test_the_height_of_distribution_follows_from_its_bars():
 
 def test_only_the_title_of_steps_is_that_of_the_text():
     pictures, view = Pictures(), text_view(4, RACE.replace(temperature=2.0))
-    titles = {tab: pictures.title(tab, view) for tab in TABS}
+    titles = {tab: pictures.draw(tab, view).title for tab in TABS}
     assert titles.pop("Steps") == "the text, as it was written"
     assert set(titles.values()) == {view.title}
-    assert pictures.title("Steps", text_view(4)) == text_view(4).title
+    assert pictures.draw("Steps", text_view(4)).title == text_view(4).title
 
 
 # A real model

@@ -8,17 +8,14 @@ from typing import Any
 import ipywidgets as widgets
 
 from ...generation.branches import Branch, Tree
-from ..panel.event_loop import EventLoop
-from ..panel.parts import Column, button, dropdown, html_line, named_box, offer
+from ..panel import parts
 from ..pictures.compare_html import two_texts_html
-from .slider_with_box import label
 
 
-class BranchList(Column):
+class BranchList(parts.Column):
     """A choice of the branches, and of one to compare with the one shown.
 
     Args:
-        loop: the event loop on which actions run.
         go_to: shows the branch with this id.
         remove: removes the branch that is shown.
         compare: calls `show` again, after another was chosen in `other`.
@@ -33,74 +30,60 @@ class BranchList(Column):
 
     def __init__(
         self,
-        loop: EventLoop,
         go_to: Callable[[int], None],
         remove: Callable[[], None],
-        compare: Callable[[], None],
+        compare: parts.Handler,
         load: Callable[[bytes, str], None],
     ) -> None:
-        self._loop, self._go_to = loop, go_to
-        self._compare, self._load = compare, load
-        self.branch = dropdown("Every text since the last reset", flex="2 1 200px")
-        self.other = dropdown("Another text, to find where they part", flex="2 1 200px")
-        self.remove_button = button(loop, remove, "Remove", "trash")
+        self._go_to, self._compare, self._load = go_to, compare, load
+        self.branch = parts.dropdown(
+            "Every text since the last reset", flex="2 1 200px"
+        )
+        self.other = parts.dropdown(
+            "Another text, to find where they part", flex="2 1 200px"
+        )
+        self.remove_button = parts.button(remove, "Remove", "trash")
         self.upload = widgets.FileUpload(
             accept=".json",
             description="Load",
             tooltip="Load the texts of a file that Save wrote (.json)",
         )
+        self.comparison = parts.html_line("comparison")
         self.upload.add_class("sampling-lab-upload")
-        self.comparison = html_line("comparison")
-        beside = label("beside")
-        beside.layout.width = "auto"
-        shown = [label("branch"), self.branch, self.remove_button]
-        others = [beside, self.other, self.upload]
-        row = named_box(widgets.HBox, "buttons", [*shown, *others])
+        shown = [parts.label("branch"), self.branch, self.remove_button]
+        others = [parts.label("beside", "auto"), self.other, self.upload]
+        row = parts.side_by_side("buttons", *shown, *others)
         super().__init__([row, self.comparison])
-        self._playing, self._has_branch = False, False
         self.branch.observe(self._branch_chosen, "value")
-        self.other.observe(self._other_chosen, "value")
+        self.other.observe(compare, "value")
         self.upload.observe(self._uploaded, "value")
-        self._disable()
 
-    def disable(self, playing: bool) -> None:
-        """Forbid every choice while tokens are being drawn."""
-        self._playing = playing
-        self._disable()
-
-    def show(self, tree: Tree, branch: Branch | None) -> None:
-        """Offer the branches of a tree, and show how two of them differ."""
+    def show(self, tree: Tree, branch: Branch | None, is_playing: bool) -> None:
+        """Show how two branches differ, and offer all unless tokens are being drawn."""
         names = {b.id: " → ".join(tree.breadcrumb(b.id)) for b in tree}
         shown = branch.id if branch else None
         branches = [(name, branch_id) for branch_id, name in names.items()]
         others = [("choose …", 0), *(each for each in branches if each[1] != shown)]
         is_there = self.other.value in [branch_id for _, branch_id in others]
         other = self.other.value if is_there else 0
-        offer(self.branch, self._branch_chosen, branches, shown)
-        offer(self.other, self._other_chosen, others, other)
+        parts.offer(self.branch, self._branch_chosen, branches, shown)
+        parts.offer(self.other, self._compare, others, other)
         self.comparison.value = (
             _compared(tree, names, shown, other) if shown and other else ""
         )
-        self._has_branch = branch is not None
-        self._disable()
-
-    def _disable(self) -> None:
-        self.branch.disabled = self._playing or not self._has_branch
+        self.branch.disabled = is_playing or branch is None
         self.remove_button.disabled = self.branch.disabled
-        self.other.disabled = self._playing or len(self.other.options) < 2
-        self.upload.disabled = self._playing
+        self.other.disabled = is_playing or len(others) < 2
+        self.upload.disabled = is_playing
 
     def _branch_chosen(self, change: dict[str, Any]) -> None:
         if change["new"] is not None:
-            self._loop.post(lambda: self._go_to(change["new"]))
-
-    def _other_chosen(self, change: dict[str, Any]) -> None:
-        self._loop.post(self._compare)
+            self._go_to(change["new"])
 
     def _uploaded(self, change: dict[str, Any]) -> None:
         if change["new"]:
             file = change["new"][0]
-            self._loop.post(lambda: self._load(bytes(file["content"]), file["name"]))
+            self._load(bytes(file["content"]), file["name"])
             self.upload.value = ()
 
 

@@ -8,13 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import ipywidgets as widgets
-
 from ...errors import ParameterError
 from ...generation import saved_json
-from ..panel.event_loop import EventLoop
-from ..panel.parts import Column, button, dropdown, named_box, text_box
-from .slider_with_box import label
+from ..panel import parts
 
 TARGETS = {
     "notebook cell": "sampling_lab",
@@ -26,11 +22,10 @@ TARGETS = {
 """The targets of `as_code`, by the names that the drop-down shows."""
 
 
-class Export(Column):
+class Export(parts.Column):
     """Buttons to copy code and to save, and the box that shows the code.
 
     Args:
-        loop: the event loop on which actions run.
         copy_code: shows the code for `target` in `code`.
         save: writes files into `folder`.
 
@@ -40,30 +35,23 @@ class Export(Column):
         code: the box with the code, hidden while it is empty.
     """
 
-    def __init__(
-        self, loop: EventLoop, copy_code: Callable[[], None], save: Callable[[], None]
-    ) -> None:
-        self.copy_button = button(loop, copy_code, "Copy code", "copy")
-        self.target = dropdown("What the code is for", TARGETS.items(), width="140px")
-        self.save_button = button(loop, save, "Save", "save")
-        self.folder = text_box(
+    def __init__(self, copy_code: Callable[[], None], save: Callable[[], None]) -> None:
+        self._copy_code = copy_code
+        self.copy_button = parts.button(copy_code, "Copy code", "copy")
+        self.target = parts.dropdown(
+            "What the code is for", TARGETS.items(), width="140px"
+        )
+        self.save_button = parts.button(save, "Save", "save")
+        self.folder = parts.text_box(
             "The folder for the picture, its table and the texts",
             "saved",
             width="160px",
         )
-        self.code = widgets.Textarea(
-            tooltip="Select it all and copy it",
-            layout=widgets.Layout(width="auto", display="none"),
-        )
-        self.code.add_class("sampling-lab-code")
-        to = label("to")
-        to.layout.width = "auto"
-        saved = [self.save_button, to, self.folder]
-        row = named_box(
-            widgets.HBox, "buttons", [self.copy_button, self.target, *saved]
-        )
+        self.code = parts.named("code", parts.text_area("Select it all and copy it"))
+        saved = [self.save_button, parts.label("to", "auto"), self.folder]
+        row = parts.side_by_side("buttons", self.copy_button, self.target, *saved)
         super().__init__([row, self.code])
-        self._loop, self._copy_code = loop, copy_code
+        self.show_code("")
         self.target.observe(self._target_chosen, "value")
 
     def show_code(self, code: str) -> None:
@@ -75,7 +63,7 @@ class Export(Column):
     def _target_chosen(self, change: dict[str, Any]) -> None:
         """Write the code again, if some is on the screen."""
         if self.code.value:
-            self._loop.post(self._copy_code)
+            self._copy_code()
 
 
 def save_files(

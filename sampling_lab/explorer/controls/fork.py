@@ -6,24 +6,19 @@ import html
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import ipywidgets as widgets
-
 from ...generation.results import Step
 from ...models.base import Model
 from ...models.token_search import search_tokens
 from ...sampling.ledger import Ledger
-from ..panel.event_loop import EventLoop
-from ..panel.parts import Column, button, dropdown, html_line, named_box, text_box
-from .slider_with_box import label
+from ..panel import parts
 
 _ALTERNATIVES = 30
 
 
-class AlternativeTokens(Column):
+class AlternativeTokens(parts.Column):
     """A choice of tokens at the selected step.
 
     Args:
-        loop: the event loop on which actions run.
         fork: takes `choice` at the selected step.
         explain: shows in `why` at which settings the seed would draw `choice`.
         search: calls `show` again, after something was typed into `query`.
@@ -37,32 +32,29 @@ class AlternativeTokens(Column):
 
     def __init__(
         self,
-        loop: EventLoop,
         fork: Callable[[], None],
         explain: Callable[[], None],
-        search: Callable[[], None],
+        search: parts.Handler,
     ) -> None:
-        self._loop, self._search = loop, search
         self._shown: tuple[Any, ...] = ()
-        self._has_step = self._playing = False
-        self.alternatives = dropdown(
+        self.alternatives = parts.dropdown(
             "Another token for the selected step", flex="2 1 260px"
         )
-        self.query = text_box(
+        self.query = parts.text_box(
             "Text of any token, or # and an id; Enter searches",
             placeholder="search the vocabulary, or #id",
             flex="1 1 180px",
         )
-        self.fork_button = button(loop, fork, "Fork", "code-fork")
-        self.explain_button = button(loop, explain, "Explain", "question")
-        self.why = html_line("why")
-        chosen = [label("instead"), self.alternatives, self.query]
-        buttons = [self.fork_button, self.explain_button]
-        row = named_box(widgets.HBox, "buttons", [*chosen, *buttons])
+        self.fork_button = parts.button(fork, "Fork", "code-fork")
+        self.explain_button = parts.button(explain, "Explain", "question")
+        self.why = parts.html_line("why")
+        chosen = [parts.label("instead"), self.alternatives, self.query]
+        row = parts.side_by_side(
+            "buttons", *chosen, self.fork_button, self.explain_button
+        )
         super().__init__([row, self.why])
-        self.query.observe(self._typed, "value")
+        self.query.observe(search, "value")
         self.alternatives.observe(self._chosen, "value")
-        self._disable()
 
     @property
     def choice(self) -> int | None:
@@ -70,27 +62,17 @@ class AlternativeTokens(Column):
         token_id: int | None = self.alternatives.value
         return token_id
 
-    def disable(self, playing: bool) -> None:
-        """Forbid every choice while tokens are being drawn."""
-        self._playing = playing
-        self._disable()
-
-    def show(self, model: Model, step: Step | None) -> None:
-        """Offer the tokens of a step; None is no step."""
+    def show(self, model: Model, step: Step | None, is_playing: bool) -> None:
+        """Offer the tokens of a step, if there is one and no token is being drawn."""
         shown = (model, step, self.query.value)
         if shown != self._shown:
             options = _offers(model, step, self.query.value) if step else []
             self.alternatives.options = options
             self.alternatives.index = 0 if options else None
-            self._shown, self._has_step = shown, step is not None
-            self.why.value = ""
-        self._disable()
-
-    def _disable(self) -> None:
-        self.query.disabled = self._playing or not self._has_step
-        self.alternatives.disabled = self._playing or self.choice is None
-        self.fork_button.disabled = self.alternatives.disabled
-        self.explain_button.disabled = self.alternatives.disabled
+            self._shown, self.why.value = shown, ""
+        self.query.disabled = is_playing or step is None
+        for each in (self.alternatives, self.fork_button, self.explain_button):
+            each.disabled = is_playing or self.choice is None
 
     def show_why(self, sentences: Iterable[str]) -> None:
         """Show sentences about `choice`."""
@@ -98,9 +80,6 @@ class AlternativeTokens(Column):
 
     def _chosen(self, change: dict[str, Any]) -> None:
         self.why.value = ""
-
-    def _typed(self, change: dict[str, Any]) -> None:
-        self._loop.post(self._search)
 
 
 def _offers(model: Model, step: Step, query: str) -> list[tuple[str, int]]:

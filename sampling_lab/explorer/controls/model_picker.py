@@ -7,18 +7,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import ipywidgets as widgets
-
-from ..panel.event_loop import EventLoop
-from ..panel.parts import Column, dropdown, html_line, offer, text_box
-from .slider_with_box import label
+from ..panel.parts import Column, dropdown, html_line, labelled, offer, text_box
 
 
 class ModelPicker(Column):
     """The model's card, and a choice of other models.
 
     Args:
-        loop: the event loop on which `load` is called.
         load: takes a path or a hub name.
         paths: the checkpoints to choose from.
 
@@ -28,10 +23,8 @@ class ModelPicker(Column):
         path: the box for any other path or hub name.
     """
 
-    def __init__(
-        self, loop: EventLoop, load: Callable[[str], None], paths: Sequence[Path]
-    ) -> None:
-        self._loop, self._load = loop, load
+    def __init__(self, load: Callable[[str], None], paths: Sequence[Path]) -> None:
+        self._load = load
         self.card = html_line("card")
         self.checkpoint = dropdown(
             "A checkpoint that was found here",
@@ -43,8 +36,7 @@ class ModelPicker(Column):
             placeholder="or type a path, or organisation/model, and press Enter",
             flex="2 1 300px",
         )
-        row = widgets.HBox([label("model"), self.checkpoint, self.path])
-        super().__init__([self.card, row])
+        super().__init__([self.card, labelled("model", self.checkpoint, self.path)])
         self.checkpoint.observe(self._chosen, "value")
         self.path.observe(self._chosen, "value")
 
@@ -71,7 +63,7 @@ class ModelPicker(Column):
 
     def _chosen(self, change: dict[str, Any]) -> None:
         if source := change["new"].strip():
-            self._loop.post(lambda: self._load(source))
+            self._load(source)
 
 
 def _name(path: Path) -> str:

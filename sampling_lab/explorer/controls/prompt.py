@@ -9,8 +9,7 @@ import ipywidgets as widgets
 from ...errors import PromptError
 from ...models.base import Model, Prompt
 from ...sampling.settings_text import read_token_ids
-from ..panel.parts import Column, Handler, text_box
-from .slider_with_box import label
+from ..panel.parts import Column, Handler, labelled, named, text_area, text_box
 
 _PROMPT = "The sky is"
 _PROMPTS = {"xslm": "Q: is the sky blue?\nA: "}
@@ -31,23 +30,23 @@ class PromptBox(Column):
     """
 
     def __init__(self, model: Model, prompt: str | None = None) -> None:
-        self.text = prompt_box(example_prompt(model) if prompt is None else prompt)
+        text = example_prompt(model) if prompt is None else prompt
+        self.text = text_area("The prompt: the text to continue", text)
         self.mode = widgets.ToggleButtons(
             options=["raw", "chat"],
             tooltips=["Continue the text as it is", "Answer it, by the chat template"],
             style=widgets.ToggleButtonsStyle(button_width="auto"),
         )
-        self.mode.add_class("sampling-lab-mode")
         self.system = text_box(
             "The system message, which says how the model should answer; may be empty",
             placeholder="system line",
             flex="1 1 auto",
         )
-        row = widgets.HBox([label("prompt"), self.mode, self.system])
+        row = labelled("prompt", named("mode", self.mode), self.system)
         super().__init__([row, self.text])
         self._model = model
         self.fit(model)
-        self.mode.observe(self._mode_chosen, "value")
+        self.mode.observe(self._show_system, "value")
 
     def fit(self, model: Model) -> None:
         """Fit another model, and replace the example if nobody edited it."""
@@ -77,10 +76,7 @@ class PromptBox(Column):
         for box in (self.text, self.mode, self.system):
             box.observe(handler, "value")
 
-    def _mode_chosen(self, change: dict[str, Any]) -> None:
-        self._show_system()
-
-    def _show_system(self) -> None:
+    def _show_system(self, change: dict[str, Any] | None = None) -> None:
         is_chat = self.mode.value == "chat"
         self.system.layout.visibility = "visible" if is_chat else "hidden"
 
@@ -104,16 +100,6 @@ def typed_prompt(model: Model, text: str) -> Prompt:
             f"{model.card.name} has no tokenizer; type token ids, like 1, 2, 3"
         )
     return ids
-
-
-def prompt_box(text: str, rows: int = 3) -> widgets.Textarea:
-    """Return the box for the text to continue."""
-    return widgets.Textarea(
-        text,
-        rows=rows,
-        tooltip="The prompt: the text to continue",
-        layout=widgets.Layout(width="auto"),
-    )
 
 
 def count_box(value: int) -> widgets.BoundedIntText:

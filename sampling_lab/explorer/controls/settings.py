@@ -8,30 +8,22 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-import ipywidgets as widgets
 import traitlets
 
 from ...errors import ParameterError
 from ...sampling.dialects import DIALECTS
 from ...sampling.notes import label as words_for
-from ...sampling.parameters import PARAMETERS
 from ...sampling.params import SamplingParams
 from ...sampling.settings_text import read_value
-from ..panel.parts import Column
+from ..panel import parts
 from ..presets import apply_preset, neutral
-from .slider_with_box import (
-    Counts,
-    Linear,
-    Scale,
-    SliderWithBox,
-    label,
-    value_box,
-)
+from .slider_with_box import Counts, Linear, Scale, SliderWithBox
 
 _SEED_BITS = 16
 """A seed from the dice is short enough to be read out and typed."""
 
 _NO_PRESET = ("choose …", "")
+_NEUTRAL = "neutral: the model's own distribution"
 
 _SCALES: dict[str, Scale] = {
     "temperature": Linear(0.0, 3.0, 0.05),
@@ -42,7 +34,7 @@ _SCALES: dict[str, Scale] = {
 """The scale of each slider; that of top-k ends with the vocabulary."""
 
 
-class Controls(Column):
+class Controls(parts.Column):
     """Everything that `SamplingParams` holds, as widgets.
 
     Args:
@@ -65,45 +57,55 @@ class Controls(Column):
         vocab_size: int,
         presets: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> None:
+        self.presets: dict[str, Mapping[str, Any]] = {}
         self.dials = {
-            name: SliderWithBox(
-                PARAMETERS[name].label,
-                scale,
-                partial(self._value_changed, name),
-                _sentence(PARAMETERS[name].help),
-            )
+            name: SliderWithBox(name, scale, self.set)
             for name, scale in _SCALES.items()
         }
-        self.presets: dict[str, Mapping[str, Any]] = {}
-        self._make_boxes()
-        self.seed_row = widgets.HBox([label("seed"), self.seed, self.dice])
-        super().__init__(
-            [
-                widgets.HBox([label("preset"), self.preset, self.neutralise_button]),
-                *self.dials.values(),
-                self.seed_row,
-                widgets.HBox([label("dialect"), self.dialect]),
-                self.summary,
-            ],
-            params=params,
+        self.seed = parts.text_box(
+            "An integer below 2**64; empty draws a new one each run",
+            flex="1 1 auto",
+            width="76px",
         )
+        self.dialect = parts.dropdown(
+            "Whose rules: order of the stages, ties, and the draw",
+            DIALECTS,
+            flex="1 1 auto",
+        )
+        self.preset = parts.dropdown(
+            "Settings to begin with", [_NO_PRESET], flex="1 1 auto"
+        )
+        self.dice = parts.button(self.new_seed, "", "random", width="38px")
+        self.neutralise_button = parts.button(
+            self.neutralise, "Neutralise", width="100px", flex="0 0 auto"
+        )
+        self.summary = parts.html_line("summary")
+        self.seed_row = parts.labelled("seed", self.seed, self.dice)
+        rows = [
+            parts.labelled("preset", self.preset, self.neutralise_button),
+            *self.dials.values(),
+            self.seed_row,
+            parts.labelled("dialect", self.dialect),
+            self.summary,
+        ]
+        super().__init__(rows, params=params)
         self.add_class("sampling-lab-controls")
         self.preset.observe(self._preset_chosen, "value")
         self.fit(vocab_size, presets or {})
-        self.seed.observe(self._seed_filled, "value")
-        self.dialect.observe(self._dialect_chosen, "value")
-        self.dice.on_click(self._dice_clicked)
-        self.neutralise_button.on_click(self._neutralise_clicked)
+        self.seed.observe(partial(self._box_filled, "seed"), "value")
+        self.dialect.observe(partial(self._box_filled, "dialect"), "value")
 
     def fit(self, vocab_size: int, presets: Mapping[str, Mapping[str, Any]]) -> None:
         """Fit a model: the end of top-k, and the settings that can be chosen."""
         self.presets = dict(presets)
         self.dials["top_k"].fit(Counts(vocab_size))
-        self._offer_presets()
+        options = [_NO_PRESET, *((name, name) for name in self.presets)]
+        parts.offer(self.preset, self._preset_chosen, options, self._current_preset())
         self.show_idle({})
 
     def set(self, name: str, value: Any) -> None:
-        """Change one parameter; what it refuses is in `problem`."""
+        """Change one parameter, to a value or its text; `problem` says why not."""
+        value = read_value(name, value) if isinstance(value, str) else value
         self._change(lambda: self.params.replace(**{name: value}))
 
     def new_seed(self) -> None:
@@ -111,24 +113,21 @@ class Controls(Column):
         self.set("seed", secrets.randbits(_SEED_BITS))
 
     def neutralise(self) -> None:
-        """Turn everything off; seed, dialect and draw stay."""
+        """Turn everything off but seed, dialect and draw: the model's own numbers."""
         self._change(lambda: neutral(self.params))
 
-    def choose_preset(self, name: str) -> None:
-        """Set everything as a preset has it; a seed that it lacks stays."""
-        self._change(lambda: apply_preset(self.params, self.presets[name]))
-
     def show_idle(self, reasons: Mapping[str, str]) -> None:
-        """Grey the controls that cannot matter; nothing keeps a person from using them.
+        """Grey the controls that cannot matter; they can still be used.
 
         Args:
-            reasons: for each such parameter, as `words.idle` gives them.
+            reasons: for each such parameter, as `idle` gives them.
         """
         rows = {**self.dials, "seed": self.seed_row}
         for name, row in rows.items():
             change = row.add_class if name in reasons else row.remove_class
             change("sampling-lab-idle")
-        lines = [_difference(self.params)]
+        differences = ", ".join(self.params.differences())
+        lines = [f"differs from neutral: {differences}" if differences else _NEUTRAL]
         names = [words_for(name) for name in rows if name in reasons]
         if names:
             reason = next(reasons[name] for name in rows if name in reasons)
@@ -142,54 +141,19 @@ class Controls(Column):
         except ParameterError as error:
             params, self.problem = self.params, str(error)
         if params == self.params:
-            self._show(params)  # over what was typed
+            self._show()  # over what was typed
         self.params = params
 
-    def _make_boxes(self) -> None:
-        wide = {"flex": "1 1 auto", "width": "auto", "min_width": "0"}
-        self.seed = value_box("An integer below 2**64; empty draws a new one each run")
-        self.seed.layout.flex = "1 1 auto"
-        self.dice = widgets.Button(
-            icon="random", tooltip="Another seed", layout=widgets.Layout(width="38px")
-        )
-        self.dialect = widgets.Dropdown(
-            options=list(DIALECTS),
-            tooltip="Whose rules: order of the stages, ties, and the draw",
-            layout=widgets.Layout(**wide),
-        )
-        self.preset = widgets.Dropdown(
-            options=[_NO_PRESET],
-            tooltip="Settings to begin with",
-            layout=widgets.Layout(**wide),
-        )
-        self.neutralise_button = widgets.Button(
-            description="Neutralise",
-            tooltip="Turn everything off: the model's own distribution",
-            layout=widgets.Layout(width="100px", flex="0 0 auto"),
-        )
-        self.summary = widgets.HTML()
-        self.summary.add_class("sampling-lab-summary")
-
-    def _offer_presets(self) -> None:
-        # New options select the first one on their way; no person has chosen that.
-        self.preset.unobserve(self._preset_chosen, "value")
-        self.preset.options = [
-            ("choose …", ""),
-            *((name, name) for name in self.presets),
-        ]
-        self.preset.observe(self._preset_chosen, "value")
-        self._show(self.params)
-
     @traitlets.observe("params")
-    def _params_set(self, change: dict[str, Any]) -> None:
-        self._show(change["new"])
-
-    def _show(self, params: SamplingParams) -> None:
+    def _show(self, change: object = None) -> None:
         for name, dial in self.dials.items():
-            dial.show(getattr(params, name))
-        self.seed.value = "" if params.seed is None else str(params.seed)
-        self.dialect.value = params.dialect
-        self.preset.value = next(filter(self._is_set, self.presets), "")
+            dial.show(getattr(self.params, name))
+        self.seed.value = "" if self.params.seed is None else str(self.params.seed)
+        self.dialect.value = self.params.dialect
+        self.preset.value = self._current_preset()
+
+    def _current_preset(self) -> str:
+        return next(filter(self._is_set, self.presets), "")
 
     def _is_set(self, name: str) -> bool:
         """Return whether a preset is what is in force."""
@@ -200,36 +164,11 @@ class Controls(Column):
         except ParameterError:  # an author's slip; choosing the preset tells of it
             return False
 
-    def _value_changed(self, name: str, value: Any) -> None:
-        self.set(name, read_value(name, value) if isinstance(value, str) else value)
-
-    def _seed_filled(self, change: dict[str, Any]) -> None:
-        seed = read_value("seed", change["new"])
-        if seed != self.params.seed:
-            self.set("seed", seed)
-
-    def _dialect_chosen(self, change: dict[str, Any]) -> None:
-        if change["new"] != self.params.dialect:
-            self.set("dialect", change["new"])
+    def _box_filled(self, name: str, change: dict[str, Any]) -> None:
+        if read_value(name, change["new"]) != getattr(self.params, name):
+            self.set(name, change["new"])
 
     def _preset_chosen(self, change: dict[str, Any]) -> None:
         name = change["new"]
         if name and not self._is_set(name):
-            self.choose_preset(name)
-
-    def _dice_clicked(self, button: widgets.Button) -> None:
-        self.new_seed()
-
-    def _neutralise_clicked(self, button: widgets.Button) -> None:
-        self.neutralise()
-
-
-def _sentence(text: str) -> str:
-    return text[0].upper() + text[1:]
-
-
-def _difference(params: SamplingParams) -> str:
-    parts = params.differences()
-    if not parts:
-        return "neutral: the model's own distribution"
-    return f"differs from neutral: {', '.join(parts)}"
+            self._change(lambda: apply_preset(self.params, self.presets[name]))

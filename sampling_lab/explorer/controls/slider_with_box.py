@@ -6,35 +6,16 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import partial
+from typing import Any
 
 import ipywidgets as widgets
 
-from ...sampling.parameters import format_number
+from ...sampling.parameters import PARAMETERS, format_number
+from ..panel.parts import label, text_box
 
 _DIGITS = 9
 """Decimals of a slider's position that count; the rest is binary rounding."""
-
-
-class Scale(Protocol):
-    """Where a value stands on its slider, and what a position stands for."""
-
-    @property
-    def last(self) -> float:
-        """The highest position."""
-        ...
-
-    def value(self, position: float) -> float | None:
-        """Return the value at a position; None where that is off."""
-        ...
-
-    def position(self, value: float | None) -> float:
-        """Return the position nearest to a value."""
-        ...
-
-    def slider(self) -> widgets.Widget:
-        """Return a slider with these positions."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -45,11 +26,6 @@ class Linear:
     high: float
     step: float
     off: float | None = None
-
-    @property
-    def last(self) -> float:
-        """The highest position."""
-        return self.high
 
     def value(self, position: float) -> float | None:
         """Return the position, without the rounding of binary fractions."""
@@ -71,23 +47,21 @@ class Linear:
             min=self.low,
             max=self.high,
             step=self.step,
-            readout=False,
-            layout=_slider_layout(),
         )
 
 
 class Counts:
-    """Whole numbers from 1, ever further apart, to the vocabulary, which is off."""
+    """Whole numbers from 1, ever further apart, to the vocabulary, which is off.
+
+    Attributes:
+        last: the highest position, which is off.
+    """
 
     def __init__(self, vocab_size: int, stops: int = 120) -> None:
         last = max(1, vocab_size - 1)
         ratios = (at / stops for at in range(stops + 1))
         self._values = sorted({round(last**ratio) for ratio in ratios})
-
-    @property
-    def last(self) -> int:
-        """The highest position, which is off."""
-        return len(self._values)
+        self.last = len(self._values)
 
     def value(self, position: float) -> int | None:
         """Return the number at a stop, or None at the last one."""
@@ -100,35 +74,36 @@ class Counts:
 
     def slider(self) -> widgets.IntSlider:
         """Return a slider over the stops."""
-        return widgets.IntSlider(
-            min=0, max=self.last, readout=False, layout=_slider_layout()
-        )
+        return widgets.IntSlider(min=0, max=self.last)
+
+
+Scale = Linear | Counts
+"""Where a value is on its slider, and what a position means."""
 
 
 class SliderWithBox(widgets.HBox):  # type: ignore[misc]  # ipywidgets has no types
     """A name, a slider to move and a box that shows and takes the exact value.
 
     Args:
-        name: what stands before it.
+        name: of the parameter.
         scale: the slider's positions.
-        on_change: called with a value when a person moves the slider, or with the
-            number (or words) typed into the box.
-        tooltip: one sentence.
+        on_change: called with the name, and with a value when a person moves the
+            slider, or with the number (or words) typed into the box.
     """
 
     def __init__(
-        self,
-        name: str,
-        scale: Scale,
-        on_change: Callable[[Any], None],
-        tooltip: str,
+        self, name: str, scale: Scale, on_change: Callable[[str, Any], None]
     ) -> None:
-        self.scale = scale
+        help_text = PARAMETERS[name].help
+        tooltip = help_text[0].upper() + help_text[1:]
+        self.scale: Scale = scale
         self.slider = scale.slider()
-        self.slider.tooltip = tooltip
-        self.box = value_box(tooltip)
-        self._on_change = on_change
-        super().__init__([label(name), self.slider, self.box])
+        self.slider.tooltip, self.slider.readout = tooltip, False
+        self.slider.layout.flex, self.slider.layout.min_width = "1 1 auto", "60px"
+        # Unlike a number box, a text box keeps 2**64 - 1 to the last digit.
+        self.box = text_box(tooltip, width="76px", flex="0 0 auto")
+        self._on_change = partial(on_change, name)
+        super().__init__([label(PARAMETERS[name].label), self.slider, self.box])
         self.slider.observe(self._slider_moved, "value")
         self.box.observe(self._box_filled, "value")
         self._value: float | None = None
@@ -138,9 +113,9 @@ class SliderWithBox(widgets.HBox):  # type: ignore[misc]  # ipywidgets has no ty
         self._value = value
         if not self._stands_right(self.slider.value):
             self.slider.value = self.scale.position(value)
-        self.box.value = shown(value)
+        self.box.value = _shown(value)
 
-    def fit(self, scale: Scale) -> None:
+    def fit(self, scale: Counts) -> None:
         """Take another scale; the value stays."""
         self.scale = scale
         # A slider pulls its position into the new range, which no person has done.
@@ -152,8 +127,8 @@ class SliderWithBox(widgets.HBox):  # type: ignore[misc]  # ipywidgets has no ty
     def _stands_right(self, position: float) -> bool:
         """Return whether the slider's position is that of the value.
 
-        Up to binary rounding: to correct that would send a position to the browser,
-        and a slider that a person moves on meanwhile would jump back.
+        Ignore rounding in the last bits: sending a correction would make a slider jump
+        while it is being dragged.
         """
         return round(position, _DIGITS) == self.scale.position(self._value)
 
@@ -162,28 +137,9 @@ class SliderWithBox(widgets.HBox):  # type: ignore[misc]  # ipywidgets has no ty
             self._on_change(self.scale.value(change["new"]))
 
     def _box_filled(self, change: dict[str, Any]) -> None:
-        if change["new"] != shown(self._value):
+        if change["new"] != _shown(self._value):
             self._on_change(change["new"])
 
 
-def _slider_layout() -> widgets.Layout:
-    return widgets.Layout(flex="1 1 auto", min_width="60px")
-
-
-def label(text: str) -> widgets.Label:
-    """Return the name of a control."""
-    return widgets.Label(text, layout=widgets.Layout(width="84px", flex="0 0 auto"))
-
-
-def value_box(tooltip: str) -> widgets.Text:
-    """Return a text box: unlike a number box it keeps 2**64 - 1 to the last digit."""
-    return widgets.Text(
-        continuous_update=False,
-        tooltip=tooltip,
-        layout=widgets.Layout(width="76px", flex="0 0 auto"),
-    )
-
-
-def shown(value: float | None) -> str:
-    """Return a value as its box shows it."""
+def _shown(value: float | None) -> str:
     return "off" if value is None else format_number(value)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import chain as joined
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -67,8 +69,7 @@ def chips(
         prompt_ids: the tokens before them.
         scores: for each token of the prompt a step with its numbers, or None.
     """
-    missing = len(prompt_ids) - len(scores)
-    scored = zip(prompt_ids, [*scores, *[None] * missing], strict=True)
+    scored = zip(prompt_ids, joined(scores, repeat(None)), strict=False)
     before = [chip(model, token_id, score) for token_id, score in scored]
     return before + [_step_chip(model, step) for step in steps]
 

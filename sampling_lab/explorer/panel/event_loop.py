@@ -8,8 +8,15 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import partial, wraps
 from typing import Any
+
+PAUSE = 0.001
+"""Seconds between two steps, in which the loop handles the events that are waiting.
+
+A message takes several iterations of the loop to get from its socket to a widget's
+handler; without a pause there would be only one of them.
+"""
 
 
 class EventLoop:
@@ -25,7 +32,6 @@ class EventLoop:
             self._loop: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
         except RuntimeError:
             self._loop = None
-        self._tasks: set[asyncio.Task[None]] = set()
         self._is_closed = False
 
     def post(self, callback: Callable[[], None], delay: float = 0.0) -> None:
@@ -38,31 +44,41 @@ class EventLoop:
         else:
             loop.call_soon_threadsafe(call)
 
+    def posted(self, action: Callable[..., None]) -> Callable[..., None]:
+        """Return a function that posts a call of `action`, and has its docstring."""
+        return wraps(action)(lambda *args: self.post(partial(action, *args)))
+
     def repeat(
         self, step: Callable[[], bool], done: Callable[[], None] = lambda: None
     ) -> None:
         """Call `step` until it returns False, then `done`; call this on the loop.
 
         On a running loop this returns at once, and other events are handled between
-        two steps. `done` is called after an exception or a cancellation too.
+        two steps. `done` is called after an exception or `close` too.
         """
-        loop = self._running()
-        if loop is None:
-            try:
-                while step():
-                    pass
-            finally:
-                done()
-        elif not self._is_closed:
-            task = loop.create_task(_repeat(step, done))
-            self._tasks.add(task)  # the loop itself keeps only a weak reference
-            task.add_done_callback(self._tasks.discard)
+        if loop := self._running():
+            loop.call_soon(self._repeat, step, done)
+            return
+        try:
+            while not self._is_closed and step():
+                pass
+        finally:
+            done()
 
     def close(self) -> None:
-        """Cancel running and posted work, and ignore later work; from any thread."""
+        """End what repeats, and ignore posted and later work; from any thread."""
         self._is_closed = True
-        if loop := self._running():
-            loop.call_soon_threadsafe(self._cancel)
+
+    def _repeat(self, step: Callable[[], bool], done: Callable[[], None]) -> None:
+        goes_on = False
+        try:
+            goes_on = not self._is_closed and step()
+        finally:
+            if goes_on:
+                loop = asyncio.get_running_loop()
+                loop.call_later(PAUSE, self._repeat, step, done)
+            else:
+                done()
 
     def _running(self) -> asyncio.AbstractEventLoop | None:
         """Return the loop; None where it will never do what is posted."""
@@ -71,18 +87,6 @@ class EventLoop:
     def _call(self, callback: Callable[[], None]) -> None:
         if not self._is_closed:
             callback()
-
-    def _cancel(self) -> None:
-        for task in tuple(self._tasks):
-            task.cancel()
-
-
-async def _repeat(step: Callable[[], bool], done: Callable[[], None]) -> None:
-    try:
-        while step():
-            await yield_to_loop()
-    finally:
-        done()
 
 
 class Throttle:
@@ -96,7 +100,7 @@ class Throttle:
     """
 
     def __init__(
-        self, loop: EventLoop, callback: Callable[[], None], interval: float = 0.0
+        self, loop: EventLoop, callback: Callable[[], object], interval: float = 0.0
     ) -> None:
         self.interval = interval
         self._loop, self._callback = loop, callback
@@ -114,8 +118,8 @@ class Throttle:
             self._is_held = False
             self.request()
 
-    def request(self) -> None:
-        """Ask for a call; from any thread."""
+    def request(self, change: object = None) -> None:
+        """Ask for a call, also as a handler of any `change`; from any thread."""
         if self._is_held:
             return
         now = time.monotonic()
@@ -131,15 +135,6 @@ class Throttle:
             self._callback()
         finally:
             self._ended = time.monotonic()
-
-
-async def yield_to_loop() -> None:
-    """Let the loop handle the events that are waiting.
-
-    A message takes several iterations of the loop to get from its socket to a
-    widget's handler; `sleep(0)` would allow only one of them.
-    """
-    await asyncio.sleep(0.001)
 
 
 class Interrupts:
@@ -159,7 +154,7 @@ class Interrupts:
 
     def listen(self) -> None:
         """Install the handler unless it is installed; only on the main thread."""
-        if threading.current_thread() is not threading.main_thread():
+        if not _is_main_thread():
             return
         before = signal.signal(signal.SIGINT, self._handler)
         # A message's handler will be gone by the time this one is removed.
@@ -168,11 +163,14 @@ class Interrupts:
 
     def release(self) -> None:
         """Restore the previous handler, if this one is still installed."""
-        if threading.current_thread() is not threading.main_thread():
-            return
-        if signal.getsignal(signal.SIGINT) is self._handler:
+        is_installed = signal.getsignal(signal.SIGINT) is self._handler
+        if _is_main_thread() and is_installed:
             signal.signal(signal.SIGINT, self._before or _RAISE)
         self._before = None
+
+
+def _is_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
 
 
 _RAISE = signal.default_int_handler

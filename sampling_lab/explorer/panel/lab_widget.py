@@ -5,16 +5,31 @@ from __future__ import annotations
 import html
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from pathlib import Path
 
+import anywidget
 import ipywidgets as widgets
 
 from ...errors import SamplingLabError
 from .event_loop import EventLoop
-from .parts import Column, html_line
+from .parts import Column, html_line, style_sheet
 from .rerun import close_earlier_runs
-from .shortcuts import Keys
-from .style import STYLE
+
+STYLE = style_sheet(Path(__file__).with_name("style.css"))
+"""How all panels look."""
+
+
+class Keys(anywidget.AnyWidget):
+    """Switch off shortcuts for keys that a panel uses, on every page it is sent to.
+
+    It need not be shown. The arrows then move sliders and Enter presses buttons, in
+    Notebook 7 as in JupyterLab. Other keys, and those with Control, Alt or Command,
+    remain shortcuts, except for plain keys among the tokens.
+    """
+
+    # As text: anywidget keeps every widget whose page is a file, to watch that file.
+    _esm = Path(__file__).with_name("shortcuts.js").read_text(encoding="utf-8")
 
 
 class LabWidget(Column):
@@ -50,7 +65,7 @@ class LabWidget(Column):
             return
         super().close()
         self.loop.close()
-        for widget in _reached_from(self):
+        for widget in _widgets_in(self, set()):
             widget.close()
 
     def lay_out(self, *parts: widgets.Widget) -> None:
@@ -63,6 +78,10 @@ class LabWidget(Column):
         return f"{type(self).__name__}({self._subject()})"
 
     @abstractmethod
+    def redraw(self) -> None:
+        """Show everything, at once."""
+
+    @abstractmethod
     def _subject(self) -> str:
         """Return what this panel shows, for its repr."""
 
@@ -70,8 +89,12 @@ class LabWidget(Column):
     def _status(self) -> str:
         """Return the status line while nothing is wrong."""
 
+    def draw_now(self) -> bool:
+        """Redraw without waiting for the loop; return whether it succeeded."""
+        return self.run_showing_errors(self.redraw, "view")
+
     def run_showing_errors(
-        self, action: Callable[[], None], what: str = "view"
+        self, action: Callable[[], None], what: str = "action"
     ) -> bool:
         """Run an action, show its error and warnings; return whether it succeeded.
 
@@ -107,38 +130,32 @@ class LabWidget(Column):
         self._errors.pop(what, None)
 
     def problems(self) -> list[str]:
-        """Return the current errors, that of an input first; "" is no error."""
-        return list(self._errors.values())
+        """Return the current errors, that of an input first."""
+        return [problem for problem in self._errors.values() if problem]
 
     def show_status(self) -> None:
         """Show the first error, or else the status and any warnings."""
         if self.is_closed:
             return
-        if error := next(filter(None, self.problems()), ""):
-            self.status.value = f'<span role="alert">{html.escape(error)}</span>'
+        if errors := self.problems():
+            self.status.value = f'<span role="alert">{html.escape(errors[0])}</span>'
         else:
             lines = [self._status(), *self._warnings]
             self.status.value = html.escape(" · ".join(filter(None, lines)))
 
 
-def _reached_from(panel: LabWidget) -> set[widgets.Widget]:
-    """Return all widgets that a panel holds, in its traits or its attributes.
+def _widgets_in(value: object, found: set[widgets.Widget]) -> set[widgets.Widget]:
+    """Return `found` with all widgets that a value holds added, itself included.
 
     Layouts and styles are widgets too, and a widget that is not on the page now is
     held by an attribute alone.
     """
-    found: set[widgets.Widget] = set()
-    todo: list[widgets.Widget] = [panel]
-    while todo:
-        new = set(_widgets_in(vars(todo.pop()))) - found - {panel}
-        found |= new
-        todo += new
+    if isinstance(value, widgets.Widget) and value not in found:
+        found.add(value)
+        value = vars(value)
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for item in value:
+            _widgets_in(item, found)
     return found
-
-
-def _widgets_in(value: object) -> Iterator[widgets.Widget]:
-    if isinstance(value, widgets.Widget):
-        yield value
-    elif isinstance(value, dict | list | tuple):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _widgets_in(item)

@@ -1,23 +1,33 @@
-"""Draw the tokens of a run, or of a grid of runs: start, play, stop, measure."""
+"""Draw the tokens of a run or of a grid of runs, and score those of a prompt."""
 
 from __future__ import annotations
 
+import asyncio
 import time
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import chain as joined
+from itertools import islice
 from typing import Generic, TypeVar
 
 from ...generation.grid import Grid
 from ...generation.loop import Run
+from ...generation.results import Step
+from ...generation.scoring import score
 from ...models.base import Model
-from .event_loop import EventLoop, Interrupts, yield_to_loop
+from ...sampling.params import SamplingParams
+from ...text import counted
+from .event_loop import PAUSE, EventLoop, Interrupts
 
 _ENDINGS = {
     "stop": "the model ended it",
     "length": "max new tokens reached",
     "context": "the context is full",
 }
+
+Guard = Callable[[Callable[[], None]], bool]
+"""Runs an action and shows its error; returns whether it succeeded."""
 
 Source = TypeVar("Source", Run, Grid)
 """What is played: each `next` of it draws a token, or a token of every run."""
@@ -27,9 +37,8 @@ class Player(Generic[Source]):
     """Draw tokens on the panel's event loop, or at once where there is none.
 
     Args:
-        model: the model whose forward passes are counted.
         loop: the event loop.
-        guard: runs an action and shows its error; returns whether it succeeded.
+        guard: runs what may go wrong.
         on_change: called after every token, and when playing begins or ends.
 
     Attributes:
@@ -38,22 +47,21 @@ class Player(Generic[Source]):
     """
 
     def __init__(
-        self,
-        model: Model,
-        loop: EventLoop,
-        guard: Callable[[Callable[[], None]], bool],
-        on_change: Callable[[], None],
+        self, loop: EventLoop, guard: Guard, on_change: Callable[[], None]
     ) -> None:
-        self._model, self._loop = model, loop
-        self._guard, self._on_change = guard, on_change
+        self._loop, self._guard, self._on_change = loop, guard, on_change
         self._interrupts = Interrupts(self.stop)
         self.is_playing, self._clock = False, 0.0
         self.clear()
 
     @property
-    @abstractmethod
     def is_open(self) -> bool:
         """Whether there are more tokens to draw."""
+        return any(run.finish_reason is None for run in self._runs())
+
+    @abstractmethod
+    def _runs(self) -> list[Run]:
+        """Return every run that is played."""
 
     @abstractmethod
     def status(self) -> str:
@@ -77,16 +85,17 @@ class Player(Generic[Source]):
 
     def advance(self) -> None:
         """Draw one token."""
-        run, passes = self.run, self._model.forward_passes
+        run = self.run
         if run is None:
             return
+        passes = run.model.forward_passes
         if not self.is_playing:
             self._clock = time.perf_counter()
         drawn = next(run, None)
         if run is self.run:  # a handler may have cleared it meanwhile
             self._drawn += drawn is not None
             self._seconds += self._lap()
-            self._passes += self._model.forward_passes - passes
+            self._passes += run.model.forward_passes - passes
         self._on_change()
 
     def stop(self, because: str = "stopped") -> None:
@@ -96,7 +105,7 @@ class Player(Generic[Source]):
     async def finished(self) -> None:
         """Wait until nothing plays."""
         while self.is_playing:
-            await yield_to_loop()
+            await asyncio.sleep(PAUSE)
 
     def _draw_next(self) -> bool:
         """Draw a token; return False once there is none to draw."""
@@ -125,35 +134,27 @@ class Player(Generic[Source]):
 class RunPlayer(Player[Run]):
     """Draw the tokens of one run."""
 
-    @property
-    def is_open(self) -> bool:
-        """Whether the run can go on."""
-        return self.run is not None and self.run.finish_reason is None
-
     def status(self) -> str:
         """Return how the run went so far: tokens, speed, what was recomputed."""
         if self.run is None:
             return ""
         result, drawn = self.run.generation, self._drawn
-        count = len(result.token_ids)
         ending = _ENDINGS.get(self.run.finish_reason or "", self._stopped)
         parts = [
             ("generating" if self.is_playing else ending) or "one step at a time",
-            f"{count} token{'' if count == 1 else 's'}",
+            counted(len(result.token_ids), "token"),
         ]
         if drawn:
             parts.append(self._speed(drawn))
             parts.append(f"{self._passes} of {drawn} steps recomputed")
         return " · ".join([*parts, *result.notes])
 
+    def _runs(self) -> list[Run]:
+        return [self.run] if self.run else []
+
 
 class GridPlayer(Player[Grid]):
     """Draw the tokens of all runs of a grid together."""
-
-    @property
-    def is_open(self) -> bool:
-        """Whether any run can go on."""
-        return any(run.finish_reason is None for run in self._runs())
 
     def status(self) -> str:
         """Return how the runs went so far: tokens, speed, and how they were run."""
@@ -176,10 +177,51 @@ class GridPlayer(Player[Grid]):
         return list(joined.from_iterable(self.run.runs if self.run else ()))
 
 
-def counted(count: int, name: str, plural: str = "s") -> str:
-    """Return a number with its noun.
+class PromptScorer:
+    """Score the prompt's own tokens: how likely the model finds each of them.
 
-    >>> counted(1, "token"), counted(2000, "forward pass", "es")
-    ('1 token', '2,000 forward passes')
+    Args:
+        loop: the event loop; where there is none, all tokens are scored at once.
+        guard: runs what may go wrong.
+        on_change: called after every token.
+
+    Attributes:
+        scores: a step for each token so far; None for the first, which has nothing
+            before it.
+        is_paused: while True nothing is scored; the scores so far stay.
     """
-    return f"{count:,} {name}{'' if count == 1 else plural}"
+
+    def __init__(
+        self, loop: EventLoop, guard: Guard, on_change: Callable[[], None]
+    ) -> None:
+        self._loop, self._guard, self._on_change = loop, guard, on_change
+        self.is_paused = False
+        self._asked: object = None
+        self.scores: list[Step | None] = []
+
+    def ask(self, model: Model, ids: tuple[int, ...], params: SamplingParams) -> None:
+        """Score a prompt in place of the one before, unless it is the same."""
+        asked = (model, ids, params)
+        if asked != self._asked:
+            steps = score(model, ids, params)
+            self.stop()
+            self._asked = asked
+            self._loop.repeat(partial(self._score_next, steps, self.scores))
+
+    def stop(self) -> None:
+        """Forget the prompt and its scores."""
+        self._asked, self.scores = None, []
+
+    def _score_next(
+        self, steps: Iterator[Step | None], scores: list[Step | None]
+    ) -> bool:
+        """Score a token; return False at the end of the prompt, or of its turn."""
+        if scores is not self.scores:  # another prompt took its place
+            return False
+        if self.is_paused:
+            return True
+        count = len(scores)
+        if not self._guard(lambda: scores.extend(islice(steps, 1))):
+            return False
+        self._on_change()
+        return len(scores) > count

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 from weakref import WeakKeyDictionary
 
 from IPython import get_ipython
 
-
-class _Closable(Protocol):
-    def close(self) -> None: ...
-
-
-_MADE_BY: WeakKeyDictionary[_Closable, tuple[str, str]] = WeakKeyDictionary()
+_MADE_BY: WeakKeyDictionary[Any, tuple[str, str]] = WeakKeyDictionary()
 """For each open panel the id of its cell, and that of the request that ran the cell."""
 
 
-def close_earlier_runs(made: _Closable) -> None:
-    """Note which run of which cell made a panel; close those of earlier runs.
-
-    Outside a cell nothing is noted and nothing closes.
-    """
+def close_earlier_runs(made: Any) -> None:
+    """Note which cell made a panel, if any; close those of its earlier runs."""
     execution = current_execution()
     if execution is None:
         return

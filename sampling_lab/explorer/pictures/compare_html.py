@@ -9,8 +9,8 @@ from string import ascii_uppercase
 
 from ...generation.grid import Cell
 from ...generation.results import Generation, Step, token_chip
-from ...text import visible
-from ..panel.style import style_sheet
+from ...text import counted, visible
+from ..panel.parts import style_sheet
 
 SHOWN_ANSWERS = 12
 """Rarer answers are only counted."""
@@ -80,8 +80,7 @@ def two_texts_html(
 def answers_html(answers: Mapping[str, int], names: Mapping[str, str]) -> str:
     """Return the distinct texts with their names, counts and bars, as HTML."""
     total = sum(answers.values())
-    runs = f"{total} run{'' if total == 1 else 's'}"
-    title = f"{len(answers)} distinct answer{'' if len(answers) == 1 else 's'}"
+    title = counted(len(answers), "distinct answer")
     rows = "".join(
         f'<tr><td class="name">{names[text]}</td><td class="bar">'
         f'<div><span style="width:{100 * count / total:.1f}%"></span></div></td>'
@@ -92,7 +91,7 @@ def answers_html(answers: Mapping[str, int], names: Mapping[str, str]) -> str:
     left = len(answers) - SHOWN_ANSWERS
     more = f"<div>… and {left} more</div>" if left > 0 else ""
     return (
-        f'<div class="sampling-lab-answers"><b>{title}</b> in {runs}'
+        f'<div class="sampling-lab-answers"><b>{title}</b> in {counted(total, "run")}'
         f"<table>{rows}</table>{more}</div>"
     )
 
@@ -123,10 +122,8 @@ def _cell_html(cell: Cell, is_reference: bool, names: Mapping[str, str]) -> str:
     result = cell.generation
     steps, at = result.all_steps, cell.first_difference
     name = names.get(result.text, "")
-    count = len(result.token_ids)
-    foot = f"{count} token{'' if count == 1 else 's'}" + _ENDINGS.get(
-        result.finish_reason, ""
-    )
+    ending = _ENDINGS.get(result.finish_reason, "")
+    foot = counted(len(result.token_ids), "token") + ending
     return (
         f'<td{" class=reference" if is_reference else ""}><div class="head">'
         f'<b class="name">{name}</b> {_verdict(is_reference, at)}</div>'

@@ -19,9 +19,10 @@ from ...plots.race import RaceArtists, race_table
 from ...plots.temperature_map import MapArtists
 from ...plots.wheel import WheelArtists, wheel_table
 from ...sampling.draws import GIVEN, uniform_result
+from ...text import counted
 from .fast_figure import FastFigures, Place
 from .step_view import StepView
-from .tab import LABEL_ROOM, Picture, Tab, bar_label, counted
+from .tab import LABEL_ROOM, Picture, Tab, bar_label
 
 COLDEST, HOTTEST = 0.05, 5.0
 """The range of the temperature map."""
@@ -95,8 +96,8 @@ class TemperatureMapTab(Tab):
 
     def __init__(self, figures: FastFigures) -> None:
         super().__init__(figures)
-        self._asked: tuple[tuple[object, ...], list[Tensor | None]] = ((), [])
-        self._found: TemperatureMap | None = None
+        self._asked: tuple[object, ...] = ()
+        self._found: TemperatureMap
 
     def draw(self, view: StepView) -> Picture:
         """Return the picture of the map, or the sentence why there is none."""
@@ -125,10 +126,9 @@ class TemperatureMapTab(Tab):
     def _find(self, view: StepView, noise: StepNoise) -> TemperatureMap:
         """Return the map. The last one is kept: it is the same at any temperature."""
         logits, params = view.ledger.raw_logits, view.params.replace(temperature=2.0)
-        key = (params, view.history, noise.method, noise.uniform)
-        tensors = [logits, noise.exponentials]
-        is_known = self._asked[0] == key and all(map(_equal, self._asked[1], tensors))
-        if self._found is None or not is_known:
+        tensors = map(_bytes, (logits, noise.exponentials))
+        asked = (params, view.history, noise.method, noise.uniform, *tensors)
+        if asked != self._asked:
             self._found = temperature_map(
                 logits,
                 params,
@@ -137,11 +137,9 @@ class TemperatureMapTab(Tab):
                 low=COLDEST,
                 high=HOTTEST,
             )
-            self._asked = (key, tensors)
+            self._asked = asked
         return self._found
 
 
-def _equal(one: Tensor | None, other: Tensor | None) -> bool:
-    if one is None or other is None:
-        return one is other
-    return one.shape == other.shape and one.equal(other)
+def _bytes(tensor: Tensor | None) -> bytes:
+    return b"" if tensor is None else tensor.numpy().tobytes()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import ipywidgets as widgets
@@ -14,8 +14,8 @@ from ...sampling.params import SamplingParams
 from ..controls.settings import Controls
 from ..panel.event_loop import Throttle
 from ..panel.lab_widget import LabWidget
-from ..panel.parts import html_line, named_box
-from .static_image import Words, static_image
+from ..panel.parts import Column, html_line, named, part, side_by_side
+from .static_image import static_image
 from .step_view import StepView
 from .tab import Picture
 from .tabs import TABS, Pictures
@@ -31,15 +31,15 @@ class PicturePanel:
     goes to the status line and dims the picture. Only the open tab is drawn.
 
     Args:
-        owner: the widget that has this panel; its event loop and status line are used.
-        redraw: shows everything, with `show` for the picture.
+        owner: the widget that has this panel; its `redraw` calls `show`.
         params: the first parameters.
         vocab_size: the end of top-k.
         presets: settings to choose from by name.
         tabs: the names of the tabs, from `TABS`.
 
     Attributes:
-        controls: the sliders and boxes; `controls.params` are the current parameters.
+        controls: the sliders and boxes.
+        params: the current parameters; setting them moves the controls.
         tab: the buttons of the tabs; its value is the open tab's name.
         title: the line above the picture, about the step that is shown.
         image: the image widget.
@@ -48,47 +48,40 @@ class PicturePanel:
         refresh: request a redraw from it.
     """
 
+    params: SamplingParams = part("controls.params", settable=True)
+
     def __init__(
         self,
         owner: LabWidget,
-        redraw: Callable[[], None],
         params: SamplingParams,
         vocab_size: int,
         presets: Mapping[str, Mapping[str, Any]] | None = None,
         tabs: Sequence[str] = TABS,
     ) -> None:
-        self._owner, self._redraw = owner, redraw
-        self._pictures = Pictures()
+        self._owner, self._pictures = owner, Pictures()
         self.shown: Picture | None = None
         self.refresh = Throttle(owner.loop, self.draw_now, BETWEEN_PICTURES)
         self.controls = Controls(params, vocab_size, presets)
-        self.tab = _tab_buttons(tabs)
-        self.image = _image(self._pictures.width)
+        fitting = widgets.ToggleButtonsStyle(button_width="auto")
+        self.tab = widgets.ToggleButtons(options=list(tabs), style=fitting)
+        self.image = widgets.Image(
+            format="png",
+            width=self._pictures.width,
+            layout=widgets.Layout(max_width="100%", height="auto"),
+        )
         self.title, self.caption = html_line("title"), html_line("caption")
-        self.controls.observe(self._problem_changed, "problem")
-        self.tab.observe(self._tab_chosen, "value")
-
-    @property
-    def params(self) -> SamplingParams:
-        """The current parameters; setting them moves the controls."""
-        params: SamplingParams = self.controls.params
-        return params
-
-    @params.setter
-    def params(self, params: SamplingParams) -> None:
-        self.controls.params = params
+        self.controls.observe(lambda c: owner.show_error("input", c["new"]), "problem")
+        self.tab.observe(self.refresh.request, "value")
 
     def layout(
         self, above: Sequence[widgets.Widget], below: Sequence[widgets.Widget]
     ) -> widgets.Box:
         """Return the sliders, between other widgets, on the left of the picture."""
         left = [*above, self.controls, *below, self._owner.status]
-        right = [self.tab, self.title, self.image, self.caption]
-        columns = [
-            named_box(widgets.VBox, "left", left),
-            named_box(widgets.VBox, "right", right),
-        ]
-        return named_box(widgets.HBox, "middle", columns)
+        tab, image = named("tabs", self.tab), named("picture", self.image)
+        right = [tab, self.title, image, self.caption]
+        columns = named("left", Column(left)), named("right", Column(right))
+        return side_by_side("middle", *columns)
 
     def show(self, view: StepView) -> None:
         """Draw a step under the open tab."""
@@ -97,52 +90,27 @@ class PicturePanel:
         ledger = view.ledger if view.params == self.params else None
         self.image.value = self.shown.png
         self.caption.value = html.escape(self.shown.caption)
-        self.title.value = html.escape(self._pictures.title(self.tab.value, view))
+        self.title.value = html.escape(self.shown.title)
         self.controls.show_idle(idle(self.params, ledger))
 
     def draw_now(self) -> None:
         """Redraw without waiting for the loop, and dim the picture after an error."""
-        if self._owner.run_showing_errors(self._redraw):
-            self.image.remove_class("sampling-lab-stale")
-        else:
-            self.image.add_class("sampling-lab-stale")
+        image = self.image
+        change = image.remove_class if self._owner.draw_now() else image.add_class
+        change("sampling-lab-stale")
 
-    def add_static_image(self, bundle: Any, paragraphs: Sequence[Words] = ()) -> Any:
+    def add_static_image(self, bundle: Any, **texts: str) -> Any:
         """Add an image to a MIME bundle, for pages that show it without a kernel.
 
         Args:
             bundle: what `_repr_mimebundle_` returned: data, or data and metadata.
-            paragraphs: what to write below the picture, after the settings.
+            texts: what to write below the picture, after the settings, by name.
         """
         data, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
         if self.shown:
-            width, title = self._pictures.width, html.unescape(self.title.value)
-            words = [Words("settings", self.params.describe()), *paragraphs]
-            png = static_image(self.shown.png, width, title, self.shown.caption, words)
+            width = self._pictures.width
+            texts = {"settings": self.params.describe(), **texts}
+            png = static_image(self.shown, width, texts)
             data["image/png"] = b64encode(png).decode("ascii")
             metadata = {**metadata, "image/png": {"width": width}}
         return data, metadata
-
-    def _tab_chosen(self, change: dict[str, Any]) -> None:
-        self.refresh.request()
-
-    def _problem_changed(self, change: dict[str, Any]) -> None:
-        self._owner.show_error("input", change["new"])
-
-
-def _tab_buttons(tabs: Sequence[str]) -> widgets.ToggleButtons:
-    buttons = widgets.ToggleButtons(
-        options=list(tabs), style=widgets.ToggleButtonsStyle(button_width="auto")
-    )
-    buttons.add_class("sampling-lab-tabs")
-    return buttons
-
-
-def _image(width: int) -> widgets.Image:
-    image = widgets.Image(
-        format="png",
-        width=width,
-        layout=widgets.Layout(max_width="100%", height="auto"),
-    )
-    image.add_class("sampling-lab-picture")
-    return image

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import io
 import textwrap
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
 from ...plots.drawing.labels import FONT, drawable
 from ...plots.drawing.style import FAINT, FONT_SIZE, INK, PAPER
 from .fast_figure import POINTS_PER_INCH
+from .tab import Picture
 
 _LINE, _MARGIN, _INDENT = 19.0, 8.0, 76.0
 """From one line to the next, left of a line, and left of a paragraph, in points."""
@@ -23,34 +23,29 @@ _LETTERS, _MOST_LINES = 76, 14
 """Letters in a line, and lines in a paragraph."""
 
 
-class Words(NamedTuple):
-    """A paragraph below the picture: its name and its text."""
-
-    name: str
-    text: str
-
-
-def static_image(
-    png: bytes, width: int, title: str, caption: str, words: Sequence[Words] = ()
-) -> bytes:
+def static_image(shown: Picture, width: int, texts: Mapping[str, str]) -> bytes:
     """Return a picture with its title, its caption and texts, as one PNG.
 
     All text is drawn literally; a line feed begins a new line.
 
     Args:
-        png: the picture.
-        width: its width in points.
-        title: the line above it.
-        caption: the line below it.
-        words: paragraphs at the end; empty ones are left out.
+        shown: the picture, its title and its caption.
+        width: of the picture, in points.
+        texts: paragraphs at the end, by name; empty ones are left out.
     """
-    picture = Image.open(io.BytesIO(png)).convert("RGB")
-    lines = [line for each in words if each.text for line in _paragraph(each)]
-    scale, above = picture.width / width, 1.5 * _LINE
-    below = above + picture.height / scale
+    picture = np.asarray(Image.open(io.BytesIO(shown.png)).convert("RGB"))
+    lines = [
+        ("" if at else name, line)
+        for name, text in texts.items()
+        for at, line in enumerate(_lines(text))
+    ]
+    scale, above = picture.shape[1] / width, 1.5 * _LINE
+    below = above + picture.shape[0] / scale
     height = below + _LINE * (len(lines) + 1.5)
-    size = (width / POINTS_PER_INCH, height / POINTS_PER_INCH)
+    # A tenth of a pixel more: a page is as wide as the picture, never one less.
+    size = ((width + 0.1) / POINTS_PER_INCH, height / POINTS_PER_INCH)
     figure = Figure(size, dpi=POINTS_PER_INCH * scale, facecolor=PAPER)
+    figure.figimage(picture, 0, round((height - below) * scale))
 
     def write(left: float, y: float, text: str, **style: Any) -> None:
         text = "".join(c if c == " " else drawable(c) for c in text)
@@ -58,31 +53,22 @@ def static_image(
         place = (left / width, 1 - y / height)
         figure.text(*place, text, va="center", parse_math=False, **style)
 
-    write(_MARGIN, 0.75 * _LINE, title)
-    write(_MARGIN, below + 0.75 * _LINE, caption, weight="bold")
-    for at, line in enumerate(lines):
-        write(_MARGIN, below + (at + 1.75) * _LINE, line.name, color=FAINT)
-        write(_INDENT, below + (at + 1.75) * _LINE, line.text)
-    canvas: Any = FigureCanvasAgg(figure)  # it has no types
-    canvas.draw()
-    page = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
-    # By rounding to whole pixels a page can be one narrower than the picture.
-    whole = Image.new("RGB", (picture.width, page.height), PAPER)
-    whole.paste(page)
-    whole.paste(picture, (0, round(above * scale)))
+    write(_MARGIN, 0.75 * _LINE, shown.title)
+    write(_MARGIN, below + 0.75 * _LINE, shown.caption, weight="bold")
+    for at, (name, line) in enumerate(lines):
+        write(_MARGIN, below + (at + 1.75) * _LINE, name, color=FAINT)
+        write(_INDENT, below + (at + 1.75) * _LINE, line)
     file = io.BytesIO()
-    whole.save(file, "PNG")
+    figure.savefig(file)
     return file.getvalue()
 
 
-def _paragraph(words: Words) -> Iterator[Words]:
-    """Yield the lines of a paragraph, the first with its name."""
-    wrapped = [
+def _lines(text: str) -> list[str]:
+    """Return text in lines that fit; too many end with an ellipsis."""
+    lines = [
         part
-        for line in words.text.split("\n")
+        for line in text.split("\n")
         for part in textwrap.wrap(line, _LETTERS, replace_whitespace=False) or [""]
     ]
-    if len(wrapped) > _MOST_LINES:
-        wrapped = [*wrapped[:_MOST_LINES], "…"]
-    for at, line in enumerate(wrapped):
-        yield Words("" if at else words.name, line)
+    cut = [*lines[:_MOST_LINES], "…"] if len(lines) > _MOST_LINES else lines
+    return cut if text else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
@@ -9,23 +10,24 @@ from typing import Any, ClassVar, NamedTuple
 from matplotlib.axes import Axes
 
 from ...plots.drawing.labels import token_label
-from ...plots.drawing.text_labels import TextLabel, TextLabels, fitted, text_width
+from ...plots.drawing.text_labels import TextLabel, TextLabels, fitted
 from .fast_figure import FastFigures, Place
 from .step_view import StepView
 
 LABEL_ROOM = 112.0
 """Room for token texts left of bars, in CSS pixels as all measures of the tabs."""
 
-_LINE = 20.0
-"""From one line of a sentence to the next, in points."""
+_LINE, _LETTER = 20.0, 6.5
+"""From one line of a sentence to the next, and room for a letter, in points."""
 
 
 class Picture(NamedTuple):
-    """What a tab shows: its picture, the line under it and the rows behind it."""
+    """What a tab shows: its picture, the lines around it and the rows behind it."""
 
     png: bytes
     caption: str
     table: list[dict[str, Any]]
+    title: str = ""
 
 
 class Tab(ABC):
@@ -67,7 +69,7 @@ class Sentence:
 
     def show(self, text: str, width: float) -> None:
         """Write it centred, in lines of at most `width` points."""
-        lines = wrapped(text, width)
+        lines = textwrap.wrap(text, int(width / _LETTER))
         self._labels.write(
             TextLabel(
                 0.5, 0.5, line, "center", move=(0.0, _LINE * (len(lines) / 2 - at))
@@ -76,31 +78,6 @@ class Sentence:
         )
 
 
-def wrapped(text: str, width: float) -> list[str]:
-    """Break text at its spaces into lines of at most `width` points.
-
-    >>> wrapped("one two three", 60)
-    ['one two', 'three']
-    """
-    lines: list[str] = []
-    for word in text.split(" "):
-        longer = f"{lines[-1]} {word}" if lines else word
-        if lines and text_width(longer) <= width:
-            lines[-1] = longer
-        else:
-            lines.append(word)
-    return lines
-
-
 def bar_label(view: StepView, token_id: int) -> str:
     """Return a token's text as it fits left of its bar, with room for a mark."""
     return fitted(token_label(view.tokens, token_id), LABEL_ROOM - 26)
-
-
-def counted(count: int, name: str) -> str:
-    """Return a count with its noun, which gets an s in the plural.
-
-    >>> counted(1, "step"), counted(2, "step")
-    ('1 step', '2 steps')
-    """
-    return f"{count:,} {name}{'' if count == 1 else 's'}"

@@ -15,10 +15,11 @@ from ...plots.stages_rows import StageColumn, removed_by, stages_rows
 from ...plots.steps import StepArtists, tokens_height
 from ...sampling.ledger import Ledger
 from ...sampling.one_thread import one_thread
+from ...text import counted
 from .fast_figure import FastFigure, FastFigures, Place
 from .noise_tabs import DrawTab, TemperatureMapTab
 from .step_view import StepView
-from .tab import LABEL_ROOM, Picture, Sentence, Tab, bar_label, counted
+from .tab import LABEL_ROOM, Picture, Sentence, Tab, bar_label
 
 _NO_STAGE = "No stage acts: the draw uses the model's own probabilities."
 _NO_STEPS = "There is no text yet: Generate first."
@@ -204,14 +205,8 @@ class Pictures:
         Raises:
             ParameterError: there is no such tab.
         """
+        if tab not in self._tabs:
+            raise ParameterError(f"tab must be one of {', '.join(TABS)}, got {tab!r}")
+        drawn = self._tabs[tab]
         with one_thread():
-            return self._tab(tab).draw(view)
-
-    def title(self, tab: str, view: StepView) -> str:
-        """Return the line over the picture of a tab."""
-        return self._tab(tab).title(view)
-
-    def _tab(self, name: str) -> Tab:
-        if name not in self._tabs:
-            raise ParameterError(f"tab must be one of {', '.join(TABS)}, got {name!r}")
-        return self._tabs[name]
+            return drawn.draw(view)._replace(title=drawn.title(view))
