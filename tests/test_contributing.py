@@ -60,5 +60,5 @@ def test_a_class_and_a_row_make_a_sampler(blocks, tmp_path):
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    refusal = "error: max_gap must be a finite number > 0, got -2\n"
+    refusal = "error: --max-gap must be a finite number > 0, got -2\n"
     assert done.stderr.endswith(f"sampling-lab: {refusal}")
