@@ -6,9 +6,8 @@ import json
 import re
 import sys
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ..errors import FetchError, ParameterError
@@ -29,8 +28,9 @@ def generate(args: Namespace) -> int:
     """Generate once and print JSON, or text for people."""
     from ..generation.loop import generate, stream
     from ..sampling.validation import whole_number
+    from .options import read_params
 
-    _requested(args)  # refused before anything is loaded
+    read_params(args)  # refused before anything is loaded
     prompt = _prompt(args)
     options = _given(args, "max_new_tokens", "stop")
     if "eos_id" in args:
@@ -40,7 +40,7 @@ def generate(args: Namespace) -> int:
     model = _load(args)
     if prompt is None:
         prompt = model.card.default_prompt or ""
-    requested = _requested(args, model.card.starting_params)
+    requested = read_params(args, model.card, **model.card.starting_params)
     is_greedy = getattr(args, "mode", None) == "greedy"
     params = requested.replace(temperature=0) if is_greedy else requested
     if "stream" in args:
@@ -80,16 +80,6 @@ def _prompt(args: Namespace) -> str | list[int] | None:
 def _given(args: Namespace, *names: str) -> dict[str, Any]:
     """Return those of the options that were given."""
     return {name: getattr(args, name) for name in names if name in args}
-
-
-def _requested(
-    args: Namespace, starting_params: Mapping[str, Any] = MappingProxyType({})
-) -> SamplingParams:
-    """Return what was given, over what the format begins with."""
-    from ..sampling.params import SamplingParams
-    from .options import given_parameters
-
-    return SamplingParams(**{**starting_params, **given_parameters(args)})
 
 
 def _load(args: Namespace) -> Model:

@@ -20,6 +20,7 @@ from torch import Tensor
 
 from ..errors import PromptError
 from ..sampling.one_thread import one_thread
+from ..sampling.parameters import PARAMETERS
 from ..text import IncrementalDecoder, common_prefix
 
 Message = Mapping[str, str]
@@ -60,7 +61,8 @@ class ModelCard:
 
     `defaults` are the author's own generation settings: shown and offered, but never
     applied without being asked for, except `starting_params`, with which the command
-    line and the explorer begin. `default_prompt` is what the command line continues
+    line and the explorer begin, and `chat_params` of the format's own chat, with which
+    chats begin. `default_prompt` is what the command line continues
     when it is given none. `context_length` is in tokens, or None where the format has
     no limit. `dialect` names the sampling rules that came with the format.
     """
@@ -79,9 +81,17 @@ class ModelCard:
     default_max_new_tokens: int = 64
     defaults: Mapping[str, Any] = field(default_factory=dict)
     starting_params: Mapping[str, Any] = field(default_factory=dict)
+    chat_params: Mapping[str, Any] = field(default_factory=dict)
     default_prompt: str | None = None
     files: tuple[Path, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def author_params(self) -> dict[str, Any]:
+        """The author's settings as fields of `SamplingParams`; empty without any."""
+        if self.defaults.get("do_sample") is False:
+            return {"temperature": 0.0}
+        return {name: v for name, v in self.defaults.items() if name in PARAMETERS}
 
     @cached_property
     def digest(self) -> str | None:
@@ -108,6 +118,7 @@ class ModelCard:
         """Return the card as strict JSON data, with the digest."""
         hidden = (
             "starting_params",
+            "chat_params",
             "default_prompt",
             "default_max_new_tokens",
             "digest",

@@ -59,6 +59,7 @@ def load(
         chat=True,
         default_max_new_tokens=AUTHORS_MAX_NEW_TOKENS,
         defaults=AUTHORS_DEFAULTS,
+        chat_params=AUTHORS_DEFAULTS,
         files=(path,),
         details=details(content, sizes),
     )
