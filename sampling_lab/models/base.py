@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import reprlib
 import sys
 from abc import ABC, abstractmethod
 from array import array
@@ -13,7 +14,7 @@ from functools import cached_property
 from itertools import count, islice
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeGuard, cast
 
 import torch
 from torch import Tensor
@@ -28,6 +29,9 @@ Message = Mapping[str, str]
 
 Prompt = str | Sequence[int] | Sequence[Message]
 """Text to continue, token ids, or chat messages."""
+
+Prompts = list[str] | Sequence[Sequence[int]] | Sequence[Sequence[Message]]
+"""Several prompts, each a text, a list of ids, or a chat."""
 
 
 class Tokenizer(Protocol):
@@ -140,6 +144,16 @@ def _readable(count: int) -> str:
     if count < 1_000_000_000:
         return f"{count / 1e6:.1f}M"
     return f"{count / 1e9:.2f}B"
+
+
+def are_several(prompt: object) -> TypeGuard[Prompts]:
+    """Tell a list of texts, lists of ids or chats from one prompt."""
+    return _is_list(prompt) and any(isinstance(one, Sequence) for one in prompt)
+
+
+def _is_list(prompt: object) -> TypeGuard[Sequence[object]]:
+    """Tell whether a prompt is a list of any kind, NumPy's too, and no text."""
+    return not isinstance(prompt, str | Mapping) and hasattr(prompt, "__getitem__")
 
 
 class Prefix:
@@ -281,10 +295,15 @@ class Model(ABC):
 
         Raises:
             PromptError: empty with no such token; text with no tokenizer; chat
-                messages for a model without a chat template.
+                messages for a model without a chat template; several prompts.
         """
         if isinstance(prompt, str):
             ids = self._text_ids(prompt)
+        elif not _is_list(prompt) or are_several(prompt):
+            raise PromptError(
+                "a prompt must be text, a list of token ids, or a list of chat "
+                f"messages, got {reprlib.repr(prompt)}; `generate` takes a list of such"
+            )
         elif not len(prompt):
             ids = []
         elif isinstance(prompt[0], Mapping):
