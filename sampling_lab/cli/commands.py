@@ -88,9 +88,18 @@ def _load(args: Namespace) -> Model:
     options = _given(
         args, "device", "tokenizer", "revision", "local_files_only", "backend"
     )
+    if "override" in args:
+        options["overrides"] = dict(map(_override, args.override))
     if "precision" in args:
         options["dtype"] = _DTYPES[args.precision]
     return load(args.checkpoint, **options)
+
+
+def _override(text: str) -> tuple[str, int]:
+    name, _, size = text.partition("=")
+    if not (size.isascii() and size.isdecimal() and len(size) < 20):
+        raise ParameterError(f"--override must be like n_head=4, got {text!r:.80}")
+    return name.strip(), int(size)
 
 
 def _write_stream(run: Run) -> Generation:

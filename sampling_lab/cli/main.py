@@ -149,6 +149,7 @@ def _add_generate(parser: argparse.ArgumentParser) -> None:
     add("--local-files-only", action="store_true", help="never ask the network")
     add("--device", help="auto (the default), cpu, cuda, ...")
     add("--precision", choices=["fp32", "bf16"], help="default: the checkpoint's own")
+    add("--override", action="append", metavar="SIZE=N", help="such as n_head=4")
     add("--backend", choices=["reference", "fused"], help="of Kimi K3 checkpoints")
 
     group = parser.add_argument_group("prompt (exactly one of these)")

@@ -20,6 +20,7 @@ from sampling_lab import SamplingParams, generate, load
 from sampling_lab.cli import commands
 from sampling_lab.cli import main as cli
 from sampling_lab.errors import CheckpointError, FetchError
+from sampling_lab.models.torch_file import read_torch_file
 from tests.fakes import TableModel, walk
 from tests.helpers import ROOT, run_cli, strict_json
 
@@ -232,6 +233,22 @@ def test_the_rarer_options_reach_the_library(main: Main) -> None:
 
 
 SCRATCH = "checkpoints/scratch_llm/tiny_sft.pt"
+
+
+def test_lost_settings_are_given_by_overrides(main: Main, tmp_path: Path) -> None:
+    content = read_torch_file(SCRATCH)
+    cfg = content.pop("cfg")
+    torch.save(content, tmp_path / "lost.pt")
+    more = ("--token-ids", "7,13", "--max-new-tokens", "8")
+    overrides = (
+        f"--override=n_head={cfg['n_head']}",
+        "--override",
+        f"n_blocks={cfg['n_blocks']}",
+    )
+    argv = ("generate", "--checkpoint", str(tmp_path / "lost.pt"), *more, *overrides)
+    first = strict_json(main(*argv)[1])
+    again = strict_json(main("generate", "--checkpoint", SCRATCH, *more)[1])
+    assert first["generated_token_ids"] == again["generated_token_ids"]
 
 
 @pytest.mark.parametrize(
@@ -485,6 +502,14 @@ REFUSED = {
     "a directory": (["info", str(ROOT / "tests")], 1, "config.json"),
     "a text file": (["info", str(ROOT / "Makefile")], 1, "checkpoint"),
     "unknown name": (["fetch", "gpt5"], 2, "smollm2, r50k_base"),
+    "no override": (
+        ["generate", "--checkpoint", SCRATCH, "--prompt", "a", "--override", "n_head"],
+        *(2, "--override must be like n_head=4, got 'n_head'"),
+    ),
+    "wrong override": (
+        ["generate", "--checkpoint", SCRATCH, "--prompt", "a", "--override=n_head=3"],
+        *(1, "n_head 3 (its weights say"),
+    ),
     "another dialect": (
         [
             "generate",

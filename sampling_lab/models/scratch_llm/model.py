@@ -27,18 +27,22 @@ def load(
     device: str = "auto",
     dtype: str = "auto",
     trust_remote_code: bool = False,
+    overrides: Mapping[str, int] | None = None,
 ) -> ScratchLLM:
     """Load a ``.pt`` of any stage: base, SFT, reward, DPO, PPO or GRPO.
 
     The arguments are those of `sampling_lab.load`. The file is only read, and nothing
-    in a ``.pt`` is ever run, so `trust_remote_code` has no effect.
+    in a ``.pt`` is ever run, so `trust_remote_code` has no effect. `overrides` are
+    sizes, such as ``{"n_head": 4}``, that go before those of the file's ``cfg``, or
+    stand in for a lost one; what is in neither is read from the weights.
 
     Raises:
         CheckpointError: not such a file, weights that its configuration does not
             fit, or no tokenizer; the message says what to do.
+        ParameterError: an override that is no size.
     """
     path = Path(path)
-    content, state, sizes = read_checkpoint(path)
+    content, state, sizes = read_checkpoint(path, overrides or {})
     place = find_device(device)
     precision = find_dtype(dtype, state["lm_head.weight"].dtype)
     # A copy, so that the file is left alone from here on.
