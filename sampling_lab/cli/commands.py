@@ -213,8 +213,9 @@ def _rows(card: ModelCard) -> Iterator[tuple[str, str]]:
     yield "chat template", "yes" if card.chat else "no"
     yield "max new tokens", f"{card.default_max_new_tokens} unless told otherwise"
     offered = ", ".join(f"{name} {value}" for name, value in card.defaults.items())
-    applied = "begun with here and in the explorer"
-    applied = applied if card.starting_params else "offered, never applied unasked"
+    chats = "a chat begins with them" if card.chat_params else "never applied unasked"
+    begun = "begun with here and in the explorer"
+    applied = begun if card.starting_params else f"offered by --author; {chats}"
     yield "author's defaults", f"{offered or 'none'} ({applied})"
     for name, value in card.details.items():
         yield name.replace("_", " "), str(value)
