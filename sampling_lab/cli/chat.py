@@ -9,8 +9,8 @@ from ..sampling.settings_text import read_number
 from .options import (
     add_model_options,
     add_sampling_options,
-    given_parameters,
     load_model,
+    read_params,
 )
 
 
@@ -35,18 +35,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Answer once with `--prompt`, otherwise talk until the person leaves."""
     from ..generation.conversation import Conversation
-    from ..sampling.params import SamplingParams
     from ..sampling.validation import whole_number
     from .repl import Repl
     from .terminal import Terminal
 
-    given = given_parameters(args) | ({"temperature": 0} if args.greedy else {})
-    SamplingParams(**given)  # refused before anything is loaded
+    if args.greedy:
+        args.temperature = 0
+    read_params(args)  # refused before anything is loaded
     if args.max_new_tokens is not None:
         whole_number("max_new_tokens", args.max_new_tokens)
     model = load_model(args)
-    params = SamplingParams(**{"seed": None, **model.card.starting_params, **given})
-    params.resolve(model.card.dialect)  # its rule for seeds
+    card = model.card
+    begun = {"seed": None, **card.starting_params, **card.chat_params}
+    params = read_params(args, card, **begun)
     conversation = Conversation(
         model,
         system=args.system,

@@ -6,9 +6,8 @@ import json
 import re
 import sys
 from argparse import Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ..errors import FetchError, ParameterError
@@ -26,9 +25,9 @@ def generate(args: Namespace) -> int:
     """Generate once and print JSON, or text for people."""
     from ..generation.loop import generate, stream
     from ..sampling.validation import whole_number
-    from .options import load_model
+    from .options import load_model, read_params
 
-    _requested(args)  # refused before anything is loaded
+    read_params(args)  # refused before anything is loaded
     prompt = _prompt(args)
     options = _given(args, "max_new_tokens", "stop")
     if "eos_id" in args:
@@ -38,7 +37,7 @@ def generate(args: Namespace) -> int:
     model = load_model(args)
     if prompt is None:
         prompt = model.card.default_prompt or ""
-    params = _requested(args, model.card.starting_params)
+    params = read_params(args, model.card, **model.card.starting_params)
     if "stream" in args:
         generation = _write_stream(stream(model, prompt, params, **options))
     else:
@@ -79,24 +78,6 @@ def _prompt(args: Namespace) -> str | list[int] | None:
 def _given(args: Namespace, *names: str) -> dict[str, Any]:
     """Return those of the options that were given."""
     return {name: getattr(args, name) for name in names if name in args}
-
-
-def _requested(
-    args: Namespace, starting_params: Mapping[str, Any] = MappingProxyType({})
-) -> SamplingParams:
-    """Return what was given, over what the format begins with.
-
-    Greedy ignores what chooses among tokens, so that a bad value is no error either.
-    """
-    from ..sampling.parameters import ADJUSTMENTS
-    from ..sampling.params import SamplingParams
-    from .options import given_parameters
-
-    given = {**starting_params, **given_parameters(args)}
-    if getattr(args, "mode", None) == "greedy":
-        acting = (*ADJUSTMENTS, "penalty_window", "penalize_prompt", "dialect")
-        given = {n: v for n, v in given.items() if n in acting} | {"temperature": 0}
-    return SamplingParams(**given)
 
 
 def _write_stream(run: Run) -> Generation:
@@ -221,8 +202,9 @@ def _rows(card: ModelCard) -> Iterator[tuple[str, str]]:
     yield "chat template", "yes" if card.chat else "no"
     yield "max new tokens", f"{card.default_max_new_tokens} unless told otherwise"
     offered = ", ".join(f"{name} {value}" for name, value in card.defaults.items())
-    applied = "begun with here and in the explorer"
-    applied = applied if card.starting_params else "offered, never applied unasked"
+    chats = "a chat begins with them" if card.chat_params else "never applied unasked"
+    begun = "begun with here and in the explorer"
+    applied = begun if card.starting_params else f"offered by --author; {chats}"
     yield "author's defaults", f"{offered or 'none'} ({applied})"
     for name, value in card.details.items():
         yield name.replace("_", " "), str(value)

@@ -8,11 +8,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..sampling.parameters import PARAMETERS
+from ..errors import ParameterError
+from ..models.formats import begins_as
+from ..sampling.dialects import DEFAULT_DIALECT
+from ..sampling.parameters import ADJUSTMENTS, PARAMETERS
+from ..sampling.params import SamplingParams
 from ..sampling.settings_text import read_value
 
 if TYPE_CHECKING:
-    from ..models.base import Model
+    from ..models.base import Model, ModelCard
 
 _DTYPES = {"fp32": "float32", "bf16": "bfloat16"}
 _FLAGS = {
@@ -25,6 +29,7 @@ _LOAD = ("device", "tokenizer", "revision", "backend", "rename", *_FLAGS)
 
 _SWITCHES = {
     "dtype": "--precision",
+    "overrides": "--override",
     "stop_token_ids": "--eos-id",
     "token ids": "--token-ids",
 }
@@ -58,6 +63,7 @@ def add_model_options(parser: argparse.ArgumentParser) -> None:
         metavar="OLD=NEW",
         help="words in the names of a Kimi K3 file's weights; repeatable",
     )
+    add("--override", action="append", metavar="SIZE=N", help="such as n_head=4")
     for name, help_line in _FLAGS.items():
         add(f"--{name.replace('_', '-')}", action="store_true", help=help_line)
 
@@ -70,6 +76,8 @@ def load_model(args: argparse.Namespace) -> Model:
     options = {name: getattr(args, name) for name in _LOAD if name in args}
     if "rename" in options:
         options["rename"] = dict(options["rename"])
+    if "override" in args:
+        options["overrides"] = dict(map(_size, args.override))
     if "precision" in args:
         options["dtype"] = _DTYPES[args.precision]
     path = Path(args.checkpoint)
@@ -105,6 +113,13 @@ def _pair(text: str) -> tuple[str, str]:
     return old, new
 
 
+def _size(text: str) -> tuple[str, int]:
+    name, _, size = text.partition("=")
+    if not (size.isascii() and size.isdecimal() and len(size) < 20):
+        raise ParameterError(f"--override must be like n_head=4, got {text!r:.80}")
+    return name.strip(), int(size)
+
+
 def add_sampling_options(parser: argparse.ArgumentParser) -> None:
     """Add an option for each sampling parameter; one that is not given stays unset."""
     main = parser.add_argument_group("sampling")
@@ -119,11 +134,44 @@ def add_sampling_options(parser: argparse.ArgumentParser) -> None:
             add(f"--no-{option}", action="store_const", const=False, **_unset(name))
         metavar = _METAVARS.get(parameter.value, "yes|no")
         add(f"--{option}", type=read, metavar=metavar, help=parameter.help, **shared)
+    author = "begin with the author's settings; options given go before them"
+    main.add_argument("--author", action="store_true", default=False, help=author)
 
 
 def given_parameters(args: argparse.Namespace) -> dict[str, Any]:
     """Return the sampling parameters that were given."""
     return {name: value for name, value in vars(args).items() if name in PARAMETERS}
+
+
+def read_params(
+    args: argparse.Namespace, card: ModelCard | None = None, **begun: Any
+) -> SamplingParams:
+    """Return what was given, over the author's settings if asked for, over `begun`.
+
+    Without a card, before anything is loaded, what the file may be decides the rules:
+    those of the most lenient dialect. `--mode greedy` ignores what chooses among
+    tokens, so that a bad value of it is no error either.
+    """
+    given = given_parameters(args)
+    if getattr(args, "mode", None) == "greedy":
+        acting = (*ADJUSTMENTS, "penalty_window", "penalize_prompt", "dialect")
+        given = {n: v for n, v in given.items() if n in acting} | {"temperature": 0}
+    if card is None:
+        return SamplingParams().under(_likely_dialect(Path(args.checkpoint)), **given)
+    authors = author_params(card) if args.author else {}
+    return SamplingParams().under(card.dialect, **{**begun, **authors, **given})
+
+
+def author_params(card: ModelCard) -> dict[str, Any]:
+    """Return the settings of a checkpoint's author, refused where there are none."""
+    if not card.author_params:
+        raise ParameterError("the author of this checkpoint names no settings")
+    return card.author_params
+
+
+def _likely_dialect(path: Path) -> str:
+    kind = begins_as(path) if path.is_file() else None
+    return {"json": "xslm", "torch": "scratch_llm"}.get(kind or "", DEFAULT_DIALECT)
 
 
 def _unset(name: str) -> dict[str, Any]:

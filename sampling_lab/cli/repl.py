@@ -13,6 +13,7 @@ from ..sampling.parameters import PARAMETERS, format_value
 from ..sampling.params import SamplingParams
 from ..sampling.settings_text import parse_fields
 from ..sampling.validation import whole_number
+from .options import author_params
 from .terminal import INTERRUPTED, Terminal
 
 LEAVE = ("exit", "quit", "/exit", "/quit")
@@ -189,8 +190,8 @@ class Repl:
             fields = parse_fields(rest, ("max_new_tokens",))
             limit = fields.pop("max_new_tokens", self.conversation.max_new_tokens)
             limit = whole_number("max_new_tokens", limit)
-            params = self.conversation.params.replace(**fields)
-            params.resolve(self.conversation.model.card.dialect)  # its rule for seeds
+            dialect = self.conversation.model.card.dialect
+            params = self.conversation.params.under(dialect, **fields)
             self.conversation.params = params
             self.conversation.max_new_tokens = limit
         settings = _described(self.conversation.params)
@@ -199,12 +200,11 @@ class Repl:
 
     def _take_authors(self) -> None:
         """Apply the checkpoint author's own settings, which nobody else does."""
-        params = self.conversation.params
-        defaults = self.conversation.model.card.defaults
-        known = {k: v for k, v in defaults.items() if k in PARAMETERS}
-        if not known:
-            raise ParameterError("the author of this checkpoint names no settings")
-        self.conversation.params = params.replace(**known)
+        card = self.conversation.model.card
+        settings = author_params(card)
+        self.conversation.params = self.conversation.params.under(
+            card.dialect, **settings
+        )
 
     def _show(self, _: str) -> None:
         rows = {name.replace("_", "-"): value for name, value in self._rows().items()}

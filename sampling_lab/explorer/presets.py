@@ -17,8 +17,6 @@ _NAMED = {"accuracy": (0.7, 30), "balance": (0.9, 50), "creativity": (1.1, 100)}
 _USUAL = 400
 """Below this many tokens top-k shrinks with the vocabulary."""
 
-_NO_SETTINGS = frozenset(("do_sample", "max_new_tokens"))
-
 
 def presets(card: ModelCard) -> dict[str, dict[str, Any]]:
     """Return settings by name, as fields of `SamplingParams` that are not neutral.
@@ -36,7 +34,7 @@ def presets(card: ModelCard) -> dict[str, dict[str, Any]]:
         {'temperature': 1.1, 'top_k': 10}
     """
     found = {}
-    if authors := _authors(card.defaults):
+    if authors := card.author_params:
         found["the author's"] = authors
     found["greedy"] = {"temperature": 0.0}
     for name, (temperature, k) in _NAMED.items():
@@ -101,10 +99,3 @@ def carry_over(
     if params.seed is not None and dialect != "xslm":
         changes["seed"] = params.seed % SEED_LIMIT
     return params.replace(**changes)
-
-
-def _authors(defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an author's settings as fields of `SamplingParams`."""
-    if defaults.get("do_sample") is False:
-        return {"temperature": 0.0}
-    return {name: value for name, value in defaults.items() if name not in _NO_SETTINGS}

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from itertools import chain
+from typing import Any, cast, overload
 
 from torch import Tensor
 
 from ..errors import ParameterError
-from ..models.base import Model, Prompt
+from ..models.base import Model, Prompt, Prompts, are_several
 from ..sampling.draws import GIVEN, DrawResult
 from ..sampling.ledger import Ledger
 from ..sampling.notes import notes
@@ -86,12 +88,7 @@ class Run(Iterator[Step]):
 
     def to_the_end(self) -> Generation:
         """Draw all remaining tokens; an interrupt (Ctrl-C) keeps those drawn so far."""
-        try:
-            for _ in self:
-                pass
-        except KeyboardInterrupt:
-            return self.generation
-        return self.generation
+        return _to_the_end([self])[0]
 
     def _go_on_from(self, steps: Sequence[Step], token_id: int) -> None:
         """Begin after steps of another run, with `token_id` as the next token."""
@@ -282,19 +279,28 @@ def stream(
     )
 
 
+@overload
+def generate(
+    model: Model, prompt: Prompt, params: SamplingParams | None = None, **options: Any
+) -> Generation: ...
+@overload
+def generate(
+    model: Model, prompt: Prompts, params: SamplingParams | None = None, **options: Any
+) -> list[Generation]: ...
 def generate(
     model: Model,
-    prompt: Prompt,
+    prompt: Prompt | Prompts,
     params: SamplingParams | None = None,
     **options: Any,
-) -> Generation:
-    r"""Generate to the end and return the `Generation`.
+) -> Generation | list[Generation]:
+    r"""Generate to the end and return the `Generation`; of several prompts, a list.
 
-    An interrupt (Ctrl-C) keeps the tokens so far, with `finish_reason` "cancelled".
+    Several prompts are all checked first, and each is continued as if alone. An
+    interrupt (Ctrl-C) keeps the tokens so far, with `finish_reason` "cancelled".
 
     Args:
         model: what `load` gave.
-        prompt: text to continue, token ids, or chat messages.
+        prompt: text to continue, token ids, or chat messages; or a list of such.
         params: the sampling parameters; None is `SamplingParams()`.
         options: `max_new_tokens`, `stop` and `stop_token_ids`, as in `stream`.
 
@@ -308,7 +314,18 @@ def generate(
         >>> generate(model, "Q: hi\nA: ", SamplingParams(temperature=0)).finish_reason
         'stop'
     """
-    return stream(model, prompt, params, **options).to_the_end()
+    several = are_several(prompt)
+    prompts = cast("list[Prompt]", prompt if several else [prompt])
+    ended = _to_the_end([stream(model, one, params, **options) for one in prompts])
+    return ended if several else ended[0]
+
+
+def _to_the_end(runs: Sequence[Run]) -> list[Generation]:
+    try:
+        deque(chain.from_iterable(runs), maxlen=0)
+    except KeyboardInterrupt:
+        pass  # the rest is left as it is
+    return [run.generation for run in runs]
 
 
 def fork(

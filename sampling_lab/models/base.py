@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import reprlib
 import sys
 from abc import ABC, abstractmethod
 from array import array
@@ -13,13 +14,14 @@ from functools import cached_property
 from itertools import count, islice, repeat
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeGuard, cast
 
 import torch
 from torch import Tensor
 
 from ..errors import PromptError
 from ..sampling.one_thread import one_thread
+from ..sampling.parameters import PARAMETERS
 from ..text import IncrementalDecoder, common_prefix
 
 Message = Mapping[str, str]
@@ -27,6 +29,9 @@ Message = Mapping[str, str]
 
 Prompt = str | Sequence[int] | Sequence[Message]
 """Text to continue, token ids, or chat messages."""
+
+Prompts = list[str] | Sequence[Sequence[int]] | Sequence[Sequence[Message]]
+"""Several prompts, each a text, a list of ids, or a chat."""
 
 
 class Tokenizer(Protocol):
@@ -64,7 +69,8 @@ class ModelCard:
 
     `defaults` are the author's own generation settings: shown and offered, but never
     applied without being asked for, except `starting_params`, with which the command
-    line and the explorer begin. `default_prompt` is what the command line continues
+    line and the explorer begin, and `chat_params` of the format's own chat, with which
+    chats begin. `default_prompt` is what the command line continues
     when it is given none. `context_length` is in tokens, or None where the format has
     no limit. `dialect` names the sampling rules that came with the format.
     """
@@ -83,9 +89,17 @@ class ModelCard:
     default_max_new_tokens: int = 64
     defaults: Mapping[str, Any] = field(default_factory=dict)
     starting_params: Mapping[str, Any] = field(default_factory=dict)
+    chat_params: Mapping[str, Any] = field(default_factory=dict)
     default_prompt: str | None = None
     files: tuple[Path, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def author_params(self) -> dict[str, Any]:
+        """The author's settings as fields of `SamplingParams`; empty without any."""
+        if self.defaults.get("do_sample") is False:
+            return {"temperature": 0.0}
+        return {name: v for name, v in self.defaults.items() if name in PARAMETERS}
 
     @cached_property
     def digest(self) -> str | None:
@@ -112,6 +126,7 @@ class ModelCard:
         """Return the card as strict JSON data, with the digest."""
         hidden = (
             "starting_params",
+            "chat_params",
             "default_prompt",
             "default_max_new_tokens",
             "digest",
@@ -133,6 +148,16 @@ def _readable(count: int) -> str:
     if count < 1_000_000_000:
         return f"{count / 1e6:.1f}M"
     return f"{count / 1e9:.2f}B"
+
+
+def are_several(prompt: object) -> TypeGuard[Prompts]:
+    """Tell a list of texts, lists of ids or chats from one prompt."""
+    return _is_list(prompt) and any(isinstance(one, Sequence) for one in prompt)
+
+
+def _is_list(prompt: object) -> TypeGuard[Sequence[object]]:
+    """Tell whether a prompt is a list of any kind, NumPy's too, and no text."""
+    return not isinstance(prompt, str | Mapping) and hasattr(prompt, "__getitem__")
 
 
 class Prefix:
@@ -277,10 +302,15 @@ class Model(ABC):
 
         Raises:
             PromptError: empty with no such token; text with no tokenizer; chat
-                messages for a model without a chat template.
+                messages for a model without a chat template; several prompts.
         """
         if isinstance(prompt, str):
             ids = self._text_ids(prompt, parse_special=self.parse_special)
+        elif not _is_list(prompt) or are_several(prompt):
+            raise PromptError(
+                "a prompt must be text, a list of token ids, or a list of chat "
+                f"messages, got {reprlib.repr(prompt)}; `generate` takes a list of such"
+            )
         elif not len(prompt):
             ids = []
         elif isinstance(prompt[0], Mapping):

@@ -18,6 +18,20 @@ from torch.torch_version import TorchVersion
 _PLAIN = re.compile(r"[<>|=][biufcSU]\d{1,4}")  # numbers and text, and no objects
 
 
+class _Short(reprlib.Repr):
+    """Texts of bounded length; a subclass of dict is no way round it."""
+
+    def repr_instance(self, x: Any, level: int) -> str:
+        return (
+            self.repr_dict(x, level)
+            if isinstance(x, dict)
+            else super().repr_instance(x, level)
+        )
+
+
+short = _Short().repr
+
+
 class Settings(dict[str, Any]):
     """The attributes of a namespace, such as the one that `argparse` returns."""
 
@@ -27,7 +41,7 @@ class Settings(dict[str, Any]):
 
     def __repr__(self) -> str:
         """Return a text of bounded length, whatever the attributes hold."""
-        return reprlib.repr(dict(self))
+        return short(dict(self))
 
 
 class Unread:

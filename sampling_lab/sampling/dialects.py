@@ -6,6 +6,7 @@ A dialect that is not checked follows the engine's sources at the commit that
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -40,6 +41,8 @@ class Dialect:
         remarks: where the lab differs from the engine.
         shifted: divide logit minus highest by the temperature (see `Temperature`).
         any_seed: its own draw takes every integer, not only those in [0, 2**64).
+        acts_within: parameter -> the numbers above the first and up to the second act;
+            all others mean off, and are not refused.
     """
 
     name: str
@@ -56,6 +59,9 @@ class Dialect:
     remarks: str = ""
     shifted: bool = False
     any_seed: bool = False
+    acts_within: Mapping[str, tuple[float, float]] = field(
+        default_factory=lambda: MappingProxyType({}), hash=False
+    )
 
     @property
     def status(self) -> str:
@@ -106,6 +112,7 @@ _SCRATCH_LLM = Dialect(
     mirrors="train-llm-from-scratch",
     checked=True,
     defaults=MappingProxyType({"temperature": 0.8, "top_p": 0.95}),
+    acts_within=MappingProxyType({"top_k": (0, math.inf), "top_p": (0, 1)}),
 )
 
 _TRANSFORMERS = Dialect(

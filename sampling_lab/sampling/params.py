@@ -6,6 +6,7 @@ import dataclasses
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 from ..errors import ParameterError
@@ -46,12 +47,19 @@ class SamplingParams(ParameterTable):
     def __post_init__(self) -> None:
         """Validate every field and give each "off" its one spelling."""
         for name, parameter in PARAMETERS.items():
-            value = parameter.rule(name, getattr(self, name))
-            object.__setattr__(self, name, value)
+            value = getattr(self, name)
+            clean = None if self._is_out(name, value) else parameter.rule(name, value)
+            object.__setattr__(self, name, clean)
         # Where the dialect is the model's own, its rule is applied by `resolve`.
         is_open = self.dialect is None or self.rules.any_seed
         if not (is_open and self.draw_method in (None, "choices")):
             validation.seed("seed", self.seed)
+
+    def _is_out(self, name: str, value: Any) -> bool:
+        """Return whether a number is outside those that act in the dialect."""
+        bounds = self.rules.acts_within.get(name)
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        return bool(bounds and is_number and (value <= bounds[0] or value > bounds[1]))
 
     def replace(self, **changes: Any) -> SamplingParams:
         """Return a copy with some fields changed, validated again."""
@@ -62,6 +70,16 @@ class SamplingParams(ParameterTable):
                     + ", ".join(PARAMETERS)
                 )
         return dataclasses.replace(self, **changes)
+
+    def under(self, own: str, /, **changes: Any) -> SamplingParams:
+        """Return a copy with changes, by the rules of a model's own dialect.
+
+        A dialect among the changes, or set before, goes first. The copy names no other
+        one, so it still follows any model's own.
+        """
+        named = changes.get("dialect", self.dialect)
+        checked = self.replace(**{**changes, "dialect": named or own})
+        return checked.replace(dialect=named)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as strict JSON data; `SamplingParams(**data)` is equal."""

@@ -21,6 +21,7 @@ from sampling_lab import SamplingParams, generate, load
 from sampling_lab.cli import commands
 from sampling_lab.cli import main as cli
 from sampling_lab.errors import CheckpointError, FetchError
+from sampling_lab.models.torch_file import read_torch_file
 from tests.fakes import TableModel, walk
 from tests.helpers import ROOT, run_cli, strict_json
 
@@ -268,6 +269,49 @@ def test_the_rarer_options_reach_the_library(main: Main) -> None:
     assert params.to_dict().items() <= document["parameters"]["requested"].items()
 
 
+SCRATCH = "checkpoints/scratch_llm/tiny_sft.pt"
+
+
+def test_lost_settings_are_given_by_overrides(main: Main, tmp_path: Path) -> None:
+    content = read_torch_file(SCRATCH)
+    cfg = content.pop("cfg")
+    torch.save(content, tmp_path / "lost.pt")
+    more = ("--token-ids", "7,13", "--max-new-tokens", "8")
+    overrides = (
+        f"--override=n_head={cfg['n_head']}",
+        "--override",
+        f"n_blocks={cfg['n_blocks']}",
+    )
+    argv = ("generate", "--checkpoint", str(tmp_path / "lost.pt"), *more, *overrides)
+    first = strict_json(main(*argv)[1])
+    again = strict_json(main("generate", "--checkpoint", SCRATCH, *more)[1])
+    assert first["generated_token_ids"] == again["generated_token_ids"]
+
+
+@pytest.mark.parametrize(
+    ("options", "params"),
+    [
+        (["--top_k", "-1"], {}),
+        (["--top_p", "0"], {}),
+        (["--top_p", "1.5", "--top-k", "0"], {}),
+        (["--top_p", "-2", "--top_k", "3"], {"top_k": 3}),
+        (["--author"], {"temperature": 0.8, "top_p": 0.95}),
+        (["--author", "--top_p", "0"], {"temperature": 0.8}),
+        (["--temperature", "2", "--author"], {"temperature": 2.0, "top_p": 0.95}),
+    ],
+)
+def test_a_scratch_llms_own_options_mean_what_they_mean_there(
+    main: Main, options: list[str], params: dict[str, Any]
+) -> None:
+    common = ("--token-ids", "7,13,29", "--seed", "3", "--max-new-tokens", "8")
+    argv = ("generate", "--checkpoint", SCRATCH, *common, *options)
+    document = strict_json(main(*argv)[1])
+    asked = SamplingParams(seed=3, **params)
+    assert document["parameters"]["requested"].items() >= asked.to_dict().items()
+    expected = generate(load(SCRATCH), [7, 13, 29], asked, max_new_tokens=8)
+    assert document["generated_token_ids"] == list(expected.token_ids)
+
+
 def test_options_of_the_checkpoint_are_passed_on_only_when_given(
     main: Main, loaded: Callable[[Any], dict[str, Any]]
 ) -> None:
@@ -495,6 +539,51 @@ REFUSED = {
     "a directory": (["info", str(ROOT / "tests")], 1, "config.json"),
     "a text file": (["info", str(ROOT / "Makefile")], 1, "checkpoint"),
     "unknown name": (["fetch", "gpt5"], 2, "smollm2, r50k_base"),
+    "no override": (
+        ["generate", "--checkpoint", SCRATCH, "--prompt", "a", "--override", "n_head"],
+        *(2, "--override must be like n_head=4, got 'n_head'"),
+    ),
+    "wrong override": (
+        ["generate", "--checkpoint", SCRATCH, "--prompt", "a", "--override=n_head=3"],
+        *(1, "n_head 3 (its weights say"),
+    ),
+    "another dialect": (
+        [
+            "generate",
+            "--checkpoint",
+            SCRATCH,
+            "--prompt",
+            "a",
+            "--top-p",
+            "7",
+            "--dialect",
+            "vllm",
+        ],
+        *(2, "top_p must be in (0, 1], got 7"),
+    ),
+    "no author": (
+        [
+            "generate",
+            "--checkpoint",
+            "checkpoints/kimi_k3/last.pt",
+            "--author",
+            "--token-ids",
+            "1",
+        ],
+        *(2, "the author of this checkpoint names no settings"),
+    ),
+    "a .pt of another format": (
+        [
+            "generate",
+            "--checkpoint",
+            "checkpoints/kimi_k3/last.pt",
+            "--top_k",
+            "-1",
+            "--token-ids",
+            "1",
+        ],
+        *(2, "top_k must be an integer >= 1"),
+    ),
     "port": (["lab", "--port", "x"], 2, "--port: must be an integer from 0 to 65535"),
     "port too high": (["lab", "--port", "65536"], 2, "got '65536'"),
     "port below 0": (["app", "--port", "-1"], 2, "65535, got '-1'"),
@@ -522,6 +611,7 @@ BAD_VALUES = {
     "tokenizer": (["--tokenizer", "gpt2"], 2, "--tokenizer is no option of xslm"),
     "backend": (["--backend", "fused"], 2, "--backend is no option of xslm"),
     "rename": (["--rename", "a"], 2, "--rename: must be OLD=NEW, got 'a'"),
+    "no dialect's own": (["--top_k", "-1"], 2, "--top-k must be an integer >= 1"),
     "text and stream": (["--text", "--stream"], 2, "not allowed with"),
 }
 BAD_IDS = {

@@ -128,6 +128,22 @@ def test_the_authors_settings_are_offered_and_taken_when_asked():
     assert conversation.params == SamplingParams(temperature=0.2, top_p=0.9)
 
 
+def test_settings_follow_the_rules_of_the_models_dialect():
+    lines = ("/set top-k -1, top-p 1.5", "/set seed -1")
+    _, remarks, conversation = talk(*lines, model=Parrot(dialect="scratch_llm"))
+    assert remarks[1].startswith("error: seed must be an integer in [0, 2**64)")
+    assert conversation.params == GREEDY
+    _, remarks, conversation = talk(*lines, model=Parrot(dialect="xslm"))
+    assert remarks[0].startswith("error: top_k must be an integer >= 1")
+    assert conversation.params == GREEDY.replace(seed=-1)
+
+
+def test_an_author_who_does_not_sample_is_greedy():
+    model = Parrot(defaults={"temperature": 0.2, "do_sample": False})
+    _, _, conversation = talk("/set author", model=model, params=SamplingParams())
+    assert conversation.params == GREEDY
+
+
 def test_show_tells_settings_and_context():
     params = SamplingParams(temperature=0.5, seed=4)
     _, remarks, _ = talk("hi", "/show", model=Parrot(64), params=params, system="S")

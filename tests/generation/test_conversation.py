@@ -12,6 +12,7 @@ from sampling_lab import Generation, SamplingParams, generate, load
 from sampling_lab.cli.main import main
 from sampling_lab.errors import PromptError
 from sampling_lab.generation.conversation import Conversation
+from sampling_lab.text import terminal
 from tests.fakes import TableModel
 from tests.helpers import ROOT
 
@@ -202,6 +203,29 @@ def test_one_shot_raw_system_greedy(capsys):
     assert out == f"{expected}\n"
 
 
+HOT = ["--prompt", "Hi", "--seed", "5", "--max-new-tokens", "20"]
+
+
+@pytest.mark.parametrize(
+    ("options", "params"),
+    [
+        ([], SamplingParams(temperature=0.8, top_p=0.95, seed=5)),
+        (["--author"], SamplingParams(temperature=0.8, top_p=0.95, seed=5)),
+        (["--temperature", "3"], SamplingParams(temperature=3, top_p=0.95, seed=5)),
+        (
+            ["--temperature=3", "--top_p=0", "--top_k=-1"],
+            SamplingParams(temperature=3, seed=5),
+        ),
+        (["--temperature=3", "--top_p=1.5"], SamplingParams(temperature=3, seed=5)),
+    ],
+)
+def test_the_chat_of_a_scratch_llm_begins_as_its_author_does(capsys, options, params):
+    _, out, _ = run_chat(capsys, "--ckpt", str(TINY), *HOT, *options)
+    messages = [{"role": "user", "content": "Hi"}]
+    expected = generate(load(TINY), messages, params, max_new_tokens=20)
+    assert out == f"{terminal(expected.text)}\n"
+
+
 def test_one_shot_reports_the_seed_that_it_drew(capsys):
     options = ["--ckpt", str(TINY), "--prompt", "Hi", "--temperature", "2"]
     _, out, err = run_chat(capsys, *options)
@@ -220,7 +244,8 @@ def test_one_shot_says_why_a_reply_is_empty(capsys):
 @pytest.mark.parametrize(
     ("options", "status", "message"),
     [
-        (["--top-p", "1.5"], 2, "top_p must be in (0, 1], got 1.5"),
+        (["--min-p", "1.5"], 2, "min_p must be in [0, 1], got 1.5"),
+        (["--top-p", "1.5", "--dialect", "xslm"], 2, "top_p must be in (0, 1], got"),
         (["--top-k", "0.5"], 2, "top_k must be an integer"),
         (
             ["--temperature", "warm"],

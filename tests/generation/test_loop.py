@@ -18,6 +18,7 @@ from sampling_lab.errors import (
     SamplingLabError,
 )
 from tests.fakes import LETTERS, TableModel, letters, walk
+from tests.formats import FORMATS
 
 GREEDY = SamplingParams(temperature=0)
 
@@ -197,6 +198,63 @@ def test_bad_prompts_are_refused_before_anything_runs(letters, prompt, problem):
     with pytest.raises(PromptError, match=problem):
         stream(letters, prompt)
     assert letters.forward_passes == 0
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_several_prompts_give_what_each_gives_alone(name):
+    model = FORMATS[name].load()
+    vocab = model.card.vocab_size
+    prompts = [[1, 2, 3], (1, 2), [vocab - 1], np.array([3, 1]).tolist()]
+    if model.tokenizer is not None:
+        prompts += ["a", "a b"]
+    if model.card.chat:
+        prompts += [[{"role": "user", "content": "Hi"}]]
+    for params in (GREEDY, SamplingParams(temperature=2, seed=7)):
+        together = generate(model, prompts, params, max_new_tokens=4)
+        alone = [generate(model, one, params, max_new_tokens=4) for one in prompts]
+        assert [r.to_dict() for r in together] == [r.to_dict() for r in alone]
+
+
+@pytest.mark.parametrize(
+    ("prompts", "problem"),
+    [
+        (["a", ""], "the prompt is empty"),
+        ([[1, 2], [26]], r"in \[0, 26\), got 26 at position 0"),
+        (["a", 3], "a prompt must be text, a list of token ids"),
+        (["a", None], "a prompt must be text, a list of token ids"),
+        (["a", {"role": "user", "content": "hi"}], "a prompt must be text"),
+        (["a", ["b"]], "a prompt must be text, a list of token ids"),
+        ([[1], [{"role": "user", "content": "hi"}]], "no chat template"),
+        ([1, "a"], "a prompt must be text, a list of token ids"),
+    ],
+)
+def test_all_of_several_prompts_are_checked_first(letters, prompts, problem):
+    with pytest.raises(PromptError, match=problem):
+        generate(letters, prompts, GREEDY, max_new_tokens=2)
+    assert letters.forward_passes == 0
+
+
+@pytest.mark.parametrize("prompt", [["a", "b"], [[1], [2]], [[{"role": "user"}]], 3])
+def test_a_stream_takes_one_prompt(letters, prompt):
+    with pytest.raises(PromptError, match=r"a prompt must be text, .*`generate` takes"):
+        stream(letters, prompt)
+
+
+def test_an_interrupt_ends_all_of_several_prompts(letters, monkeypatch):
+    whole = generate(letters, ["a", "b", "c"], GREEDY, max_new_tokens=3)
+    letters.reset()
+    answers = iter([letters.logits([n]) for n in range(4)])
+
+    def logits(_):
+        if (answer := next(answers, None)) is None:
+            raise KeyboardInterrupt
+        return answer
+
+    monkeypatch.setattr(letters, "logits", logits)
+    results = generate(letters, ["a", "b", "c"], GREEDY, max_new_tokens=3)
+    assert [len(result.token_ids) for result in results] == [3, 1, 0]
+    reasons = [result.finish_reason for result in results]
+    assert reasons == [whole[0].finish_reason, "cancelled", "cancelled"]
 
 
 def test_empty_prompt_starts_from_the_beginning_of_text_token():

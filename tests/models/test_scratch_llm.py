@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from collections import OrderedDict
 from functools import cache
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 from torch.torch_version import TorchVersion
 
 from sampling_lab import SamplingParams, generate, load, stream
-from sampling_lab.errors import CheckpointError, PromptError
+from sampling_lab.errors import CheckpointError, ParameterError, PromptError
 from sampling_lab.models.scratch_llm import model as scratch_llm
 from sampling_lab.models.scratch_llm.checkpoint import Sizes
 from sampling_lab.models.torch_file import read_torch_file
@@ -312,7 +313,13 @@ def test_every_stage_loads(tmp_path, model, kind):
 
 HEAD = "attn_blocks.1.attn.heads.2.query.weight"
 BAD = {
-    "no cfg": (lambda: without("cfg"), "has no cfg or config; it holds model_state"),
+    "no cfg": (lambda: without("cfg"), "has no n_head .* --override n_head=N .* 3 he"),
+    "empty cfg": (lambda: random_content(cfg={}), "has no n_head in its cfg or config"),
+    "modern": (lambda: with_cfg(arch="modern"), "newer arch='modern'"),
+    "modern weights": (
+        lambda: {"model_state_dict": {"module.final_norm.weight": torch.ones(2)}},
+        "newer arch='modern'",
+    ),
     "cfg is a list": (
         lambda: random_content(cfg=[1]),
         "cfg in .* must be a dictionary",
@@ -375,7 +382,7 @@ BAD = {
     "zero": (lambda: with_cfg(n_blocks=0), "n_blocks must be an integer >= 1, got 0"),
     "no width": (
         lambda: random_content(cfg={"vocab_size": 50304, "context_length": 12}),
-        "n_embed is missing; it has vocab_size, context_length",
+        "has no n_head in its cfg",
     ),
 }
 
@@ -386,6 +393,55 @@ def test_what_does_not_fit_is_listed(tmp_path, kind):
     with pytest.raises(CheckpointError, match=message) as caught:
         scratch_llm.load(saved(tmp_path / "x.pt", build()))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("build", "overrides"),
+    [
+        (lambda: without("cfg"), {"n_head": 3}),
+        (lambda: random_content(cfg=None), SIZES),
+        (lambda: random_content(cfg={}), {"n_head": np.int64(3)}),
+        (lambda: random_content(cfg={"n_head": 3}), {}),
+        (lambda: with_cfg(n_embed=7, n_head="three"), {"n_embed": 6, "n_head": 3}),
+    ],
+)
+def test_sizes_are_those_given_or_else_the_files(tmp_path, model, build, overrides):
+    other = load(saved(tmp_path / "x.pt", build()), overrides=overrides)
+    assert torch.equal(other.logits([1, 2, 3]), model.logits([1, 2, 3]))
+    assert other.card.details == model.card.details
+
+
+@pytest.mark.parametrize(
+    ("overrides", "error", "message"),
+    [
+        ({"n_head": 2}, CheckpointError, "n_head 2 .its weights say 3"),
+        ({"n_head": 0}, ParameterError, "n_head must be an integer >= 1, got 0"),
+        ({"n_head": "3"}, ParameterError, "n_head must be an integer >= 1, got '3'"),
+        ({"heads": 3}, ParameterError, "overrides must be of vocab_size.*got heads"),
+    ],
+)
+def test_an_override_that_cannot_be_is_refused(path, overrides, error, message):
+    with pytest.raises(error, match=message):
+        load(path, overrides=overrides)
+
+
+def doubled():
+    """Return a list of 2**60 ones, in 60 lists and dictionaries."""
+    value = [1]
+    for _ in range(30):
+        value = [value, value]
+        value = OrderedDict(a=value, b=value)
+    return value
+
+
+def test_values_that_would_be_endless_as_text_are_cut_short(tmp_path):
+    content = random_content(metrics={"x": doubled(), "y": [doubled()]})
+    model = load(saved(tmp_path / "x.pt", content))
+    assert len(json.dumps(model.card.to_dict())) < 5000
+    content = with_cfg(n_head=doubled())
+    with pytest.raises(CheckpointError, match="n_head must be an integer") as caught:
+        load(saved(tmp_path / "y.pt", content))
+    assert len(str(caught.value)) < 600
 
 
 def test_a_vocabulary_below_the_tokenizers_is_refused(tmp_path):

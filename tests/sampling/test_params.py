@@ -320,6 +320,45 @@ def test_each_dialect_has_its_draw():
     assert SamplingParams(seed=8, dialect="transformers").draw().seed == 8
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("top_k", n) for n in (-1, 0, -(10**400), np.int64(-7))]
+    + [("top_p", p) for p in (0, -0.5, 1, 1.5, np.float32(2), INF, -INF, 10**400)],
+)
+def test_a_scratch_llm_takes_numbers_outside_for_off(name, value):
+    off = SamplingParams(dialect="scratch_llm")
+    assert SamplingParams(**{name: value}, dialect="scratch_llm") == off
+    assert off.replace(**{name: value}) == off
+    assert SamplingParams().under("scratch_llm", **{name: value}) == SamplingParams()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("top_k", 0.5),
+        ("top_k", True),
+        ("top_k", INF),
+        ("top_k", "-1"),
+        ("top_p", NAN),
+        ("top_p", False),
+        ("top_p", "0"),
+        ("min_p", 1.5),
+    ],
+)
+def test_a_scratch_llm_still_refuses_what_is_no_such_number(name, value):
+    with pytest.raises(ParameterError, match=f"{name} must be"):
+        SamplingParams(**{name: value}, dialect="scratch_llm")
+
+
+def test_changes_under_a_models_dialect_leave_it_open():
+    assert SamplingParams().under("xslm", seed=-3) == SamplingParams(seed=-3)
+    for changes in ({"seed": -3}, {"top_p": 1.5}, {"top_k": -1, "dialect": "mlx"}):
+        with pytest.raises(ParameterError, match="must be"):
+            SamplingParams().under("transformers", **changes)
+    named = SamplingParams(dialect="xslm").under("scratch_llm", seed=-3)
+    assert named == SamplingParams(seed=-3, dialect="xslm")
+
+
 def test_an_open_seed_cannot_draw_but_resolves():
     with pytest.raises(ParameterError, match="seed must be an integer to draw"):
         SamplingParams(seed=None).draw()

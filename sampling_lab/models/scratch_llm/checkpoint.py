@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
-from ...errors import CheckpointError
+from ...errors import CheckpointError, ParameterError
 from ...sampling.validation import whole_number
 from ..checks import dictionary_in, is_plain
+from ..pickle_values import short
 from ..torch_file import check_state, read_torch_file, strip_prefixes
 from .tokenizer import VOCAB_SIZE
 
@@ -25,8 +26,10 @@ _BLOCK = re.compile(r"attn_blocks\.(\d+)\.")
 _HEAD = re.compile(r"attn_blocks\.\d+\.attn\.heads\.(\d+)\.")
 
 
-def read_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, Tensor], Sizes]:
-    """Read and check a ``.pt`` of any stage.
+def read_checkpoint(
+    path: Path, overrides: Mapping[str, int]
+) -> tuple[dict[str, Any], dict[str, Tensor], Sizes]:
+    """Read and check a ``.pt`` of any stage; `overrides` go before its own sizes.
 
     Returns:
         The whole content; the weights that `Sizes.shapes` lists, as views of the
@@ -34,15 +37,28 @@ def read_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, Tensor], Size
 
     Raises:
         CheckpointError: not such a file, or its configuration and weights differ.
+        ParameterError: an override that is no size.
     """
+    known = {name: whole_number(name, size) for name, size in overrides.items()}
+    if unknown := known.keys() - Sizes.__annotations__:
+        raise ParameterError(
+            f"overrides must be of {', '.join(Sizes.__annotations__)}, got "
+            f"{', '.join(sorted(unknown))}"
+        )
     content = read_torch_file(path)
     hint = ""
     if "format_version" in content:
         hint = "; it has a format_version, so load it with format='kimi_k3'"
     weights = dictionary_in(path, content, ["model_state_dict"], hint)
-    config = dictionary_in(path, content, ["cfg", "config"], hint)
+    names = [name for name in ("cfg", "config") if content.get(name) is not None]
+    config = dictionary_in(path, content, names) if names else {}
     state = strip_prefixes(weights)
-    sizes = _checked_sizes(config, state, path)
+    if config.get("arch") == "modern" or "final_norm.weight" in state:
+        raise CheckpointError(
+            f"{path} has the trainer's newer arch='modern', which the lab does not "
+            "compute; give a checkpoint that was trained without it"
+        )
+    sizes = _checked_sizes({**config, **known}, state, path)
     expected = sizes.shapes()
     check_state(
         expected,
@@ -114,17 +130,21 @@ def _checked_sizes(
 
     Nothing counts up to a size before it is known to be true.
     """
+    shown = dict(zip(Sizes.__annotations__, _sizes_of(state), strict=True))
+    if "n_head" not in config:
+        raise CheckpointError(
+            f"{path} has no n_head in its cfg or config; give overrides={{'n_head': N}}"
+            f", or --override n_head=N (its weights have {shown['n_head']} heads)"
+        )
+    asked = {name: _plain(config.get(name, size)) for name, size in shown.items()}
     try:
-        sizes = Sizes(*(_size(config, name) for name in Sizes.__annotations__))
+        sizes = Sizes(*(whole_number(name, size) for name, size in asked.items()))
     except ValueError as error:
         raise CheckpointError(f"{path}: in its configuration, {error}") from error
-    found = _sizes_of(state)
     wrong = [
-        f"{name} {asked:,} (its weights say {has:,})"
-        for name, asked, has in zip(
-            Sizes.__annotations__, astuple(sizes), found, strict=True
-        )
-        if asked != has
+        f"{name} {size:,} (its weights say {shown[name]:,})"
+        for name, size in vars(sizes).items()
+        if size != shown[name]
     ]
     if wrong:
         raise CheckpointError(f"{path}: its configuration asks for {', '.join(wrong)}")
@@ -139,14 +159,6 @@ def _checked_sizes(
             f"tokenizer r50k_base, which has {VOCAB_SIZE:,} tokens"
         )
     return sizes
-
-
-def _size(config: Mapping[str, Any], name: str) -> int:
-    if name not in config:
-        raise CheckpointError(
-            f"{name} is missing; it has {', '.join(map(str, config))}"
-        )
-    return whole_number(name, config[name])
 
 
 def _sizes_of(state: Mapping[str, Any]) -> tuple[int, ...]:
@@ -175,5 +187,8 @@ def details(content: Mapping[str, Any], sizes: Sizes) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a plain scalar unchanged, and anything else as text."""
-    return value if is_plain(value) else str(value)[:200]
+    """Return a plain scalar unchanged, and anything else as short text."""
+    if is_plain(value):
+        return value
+    nested = isinstance(value, list | tuple | dict | set | frozenset)
+    return (short(value) if nested else str(value))[:200]

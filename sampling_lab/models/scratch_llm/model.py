@@ -21,18 +21,27 @@ AUTHORS_DEFAULTS = {"temperature": 0.8, "top_p": 0.95}
 AUTHORS_MAX_NEW_TOKENS = 256
 
 
-def load(path: str | Path, *, device: str = "auto", dtype: str = "auto") -> ScratchLLM:
+def load(
+    path: str | Path,
+    *,
+    device: str = "auto",
+    dtype: str = "auto",
+    overrides: Mapping[str, int] | None = None,
+) -> ScratchLLM:
     """Load a ``.pt`` of any stage: base, SFT, reward, DPO, PPO or GRPO.
 
     The arguments are those of `sampling_lab.load`. The file is only read, and nothing
-    in it is ever run.
+    in it is ever run. `overrides` are sizes, such as ``{"n_head": 4}``, that go before
+    those of the file's ``cfg``, or stand in for a lost one; what is in neither is read
+    from the weights.
 
     Raises:
         CheckpointError: not such a file, weights that its configuration does not
             fit, or no tokenizer; the message says what to do.
+        ParameterError: an override that is no size.
     """
     path = Path(path)
-    content, state, sizes = read_checkpoint(path)
+    content, state, sizes = read_checkpoint(path, overrides or {})
     place = find_device(device)
     precision = find_dtype(dtype, state["lm_head.weight"].dtype)
     # A copy, so that the file is left alone from here on.
@@ -53,6 +62,7 @@ def load(path: str | Path, *, device: str = "auto", dtype: str = "auto") -> Scra
         chat=True,
         default_max_new_tokens=AUTHORS_MAX_NEW_TOKENS,
         defaults=AUTHORS_DEFAULTS,
+        chat_params=AUTHORS_DEFAULTS,
         files=(path,),
         details=details(content, sizes),
     )
