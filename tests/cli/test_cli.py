@@ -559,7 +559,7 @@ REFUSED = {
             "--dialect",
             "vllm",
         ],
-        *(2, "top_p must be in (0, 1], got 7"),
+        *(2, "--top-p must be in (0, 1], got 7"),
     ),
     "no author": (
         [
@@ -582,7 +582,7 @@ REFUSED = {
             "--token-ids",
             "1",
         ],
-        *(2, "top_k must be an integer >= 1"),
+        *(2, "--top-k must be an integer >= 1"),
     ),
     "port": (["lab", "--port", "x"], 2, "--port: must be an integer from 0 to 65535"),
     "port too high": (["lab", "--port", "65536"], 2, "got '65536'"),

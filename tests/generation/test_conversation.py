@@ -244,15 +244,15 @@ def test_one_shot_says_why_a_reply_is_empty(capsys):
 @pytest.mark.parametrize(
     ("options", "status", "message"),
     [
-        (["--min-p", "1.5"], 2, "min_p must be in [0, 1], got 1.5"),
-        (["--top-p", "1.5", "--dialect", "xslm"], 2, "top_p must be in (0, 1], got"),
-        (["--top-k", "0.5"], 2, "top_k must be an integer"),
+        (["--min-p", "1.5"], 2, "--min-p must be in [0, 1], got 1.5"),
+        (["--top-p", "1.5", "--dialect", "xslm"], 2, "--top-p must be in (0, 1], got"),
+        (["--top-k", "0.5"], 2, "--top-k must be an integer"),
         (
             ["--temperature", "warm"],
             2,
             "temperature must be a finite number >= 0, got 'warm'",
         ),
-        (["--max-new-tokens", "0"], 2, "max_new_tokens must be an integer >= 1"),
+        (["--max-new-tokens", "0"], 2, "--max-new-tokens must be an integer >= 1"),
         (["--seed", "-5"], 2, "seed must be an integer in [0, 2**64)"),
         (["--colour", "red"], 2, "unrecognized arguments"),
         (["--device", "abacus"], 2, "device must be"),

@@ -302,7 +302,9 @@ def test_the_command_gives_what_the_library_call_gives(name, mode, capfd, monkey
     expected = generate(loaded, PROMPT, params, max_new_tokens=5)
     assert document["prompt_token_ids"] == PROMPT
     assert document["generated_token_ids"] == [*expected.token_ids]
-    assert document["generated_text"] == expected.text
+    # Asked by ids, a Kimi K3 file loads no tokenizer, so it has no text to give.
+    text = None if name == "kimi_k3" else expected.text
+    assert document.get("generated_text") == text
     assert document["finish_reason"] == expected.finish_reason
     assert document["seed"] == (None if mode == "greedy" else 8)
     assert document["checkpoint"]["format"] == name

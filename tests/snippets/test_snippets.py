@@ -8,8 +8,8 @@ import shlex
 import pytest
 
 from sampling_lab import SamplingParams, generate, load
-from sampling_lab.cli import commands
 from sampling_lab.cli import main as cli
+from sampling_lab.cli.options import read_params
 from sampling_lab.errors import ParameterError
 from sampling_lab.snippets import TARGETS, as_code
 from tests import tiny
@@ -106,7 +106,7 @@ def test_the_command_line_takes_token_ids(checkpoint, model, capsys):
 def command_line_params(params):
     """Return the parameters that the command line's own parser reads."""
     words = shlex.split(as_code(params, "cli", prompt="-x"))[1:]
-    return commands._requested(cli.build_parser().parse_args(cli._normalised(words)))
+    return read_params(cli.build_parser().parse_args(cli._normalised(words)))
 
 
 @pytest.mark.parametrize(
