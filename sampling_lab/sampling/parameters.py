@@ -9,6 +9,7 @@ sampler is a stage and a row; CONTRIBUTING.md adds one as an example.
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cache
@@ -57,6 +58,22 @@ class StepContext:
         if window:
             first = max(first, len(self.token_ids) - window)
         return tuple(self.token_ids[first:])
+
+    @property
+    def variant(self) -> Mapping[str, Any]:
+        """The further fields that the dialect gives to this parameter's stage."""
+        return self.dialect.variants.get(self.name, {})
+
+    @property
+    def is_sorted(self) -> bool:
+        """Whether an earlier stage has sorted the engine's one list of candidates."""
+        values = self.values
+        return self.dialect.keeps_list and bool(values["top_n_sigma"] or values["top_k"])
+
+    @property
+    def listed(self) -> int | None:
+        """How many candidates that list holds after top-k; None without a list."""
+        return (self.values["top_k"] or sys.maxsize) if self.dialect.keeps_list else None
 
     def coin(self) -> float:
         """Return the random number of XTC at this step, in [0, 1)."""
@@ -124,7 +141,7 @@ class ParameterTable:
         "temperature",
         "divide the logits by it; >= 0, 1 changes nothing, 0 is greedy",
         "temperature",
-        lambda value, at: Temperature(value, at.dialect.shifted),
+        lambda value, at: Temperature(value, **at.variant),
         engine_names={"llama.cpp": "--temp", "mlx": "temp"},
     )
     top_k: int | None = row(
@@ -143,7 +160,7 @@ class ParameterTable:
         "keep the most likely tokens that reach this mass together; in (0, 1], 1 is "
         "off",
         "truncation",
-        lambda value, at: truncation.TopP(value, at.dialect.nucleus),
+        lambda value, at: truncation.TopP(value, at.dialect.nucleus, at.is_sorted),
         engine_names={"llama.cpp": "--top-p"},
     )
     min_p: float | None = row(
@@ -178,7 +195,7 @@ class ParameterTable:
         "typical-p",
         "keep the tokens nearest the entropy, to this mass; in (0, 1], 1 is off",
         "truncation",
-        lambda value, at: truncation.TypicalP(value),
+        lambda value, at: truncation.TypicalP(value, at.listed),
         engine_names={"llama.cpp": "--typical"},
     )
     top_n_sigma: float | None = row(
@@ -197,7 +214,9 @@ class ParameterTable:
         "how often XTC removes all top choices but the least likely; in [0, 1], 0 is "
         "off",
         "truncation",
-        lambda value, at: truncation.XTC(value, at.values["xtc_threshold"], at.coin()),
+        lambda value, at: truncation.XTC(
+            value, at.values["xtc_threshold"], at.coin(), **at.variant
+        ),
         per_step=True,
         engine_names={"llama.cpp": "--xtc-probability"},
     )
@@ -214,7 +233,7 @@ class ParameterTable:
         "logit bias",
         "numbers that are added to the logits of tokens, by token id",
         "adjustment",
-        lambda value, at: penalties.LogitBias(value),
+        lambda value, at: penalties.LogitBias(value, **at.variant),
         value="biases",
         engine_names={"llama.cpp": "--logit-bias", "transformers": "sequence_bias"},
     )

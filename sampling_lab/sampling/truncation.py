@@ -8,13 +8,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from . import validation
+from . import float32_sums, validation
+from .nucleus import NUCLEI
 from .sorting import sorted_values
 from .stage import Criterion, Stage, as_float, ranks
-
-_REACHED = 1e-6
-"""A cumulative mass this close below p counts as p: float32 cannot tell better."""
-
 
 @dataclass(frozen=True)
 class TopK(Stage):
@@ -40,9 +37,7 @@ class TopK(Stage):
         if self.k >= logits.shape[-1]:
             return logits.clone()
         kth = logits.topk(self.k).values[..., -1:]  # (..., 1)
-        if self.ties == "lowest_id":
-            return _keep(logits, kth, self.k)
-        return logits.masked_fill(logits < kth, -torch.inf)
+        return _keep(logits, kth, self.k, self.ties)
 
     def criterion(self, logits: Tensor) -> Criterion:
         """Return each token's rank against k."""
@@ -57,21 +52,19 @@ class TopP(Stage):
 
     Args:
         p: in (0, 1].
-        rule: "descending" adds up from the most likely token and keeps a token while
-            the mass before it is below p (equal logits: lowest id first), so that
-            the token that reaches p stays; "exceeding" keeps one while that mass is
-            at most p, so that the token that passes p stays, the arithmetic of
-            train-llm-from-scratch to the last bit; "ascending" adds up from the
-            least likely and removes while the mass is <= 1 - p, the arithmetic of
-            transformers 5 to the last bit.
+        rule: a name in `nucleus.NUCLEI`: what an engine adds up and compares, and
+            which of several equal logits it keeps.
+        by_rank: whether an earlier stage has sorted the logits, for a rule whose sum
+            depends on their order.
     """
 
     p: float
     rule: str = "descending"
+    by_rank: bool = False
     name: ClassVar[str] = "top-p"
     limits: ClassVar = {
         "p": validation.PROBABILITY,
-        "rule": validation.one_of("descending", "exceeding", "ascending"),
+        "rule": validation.one_of(*NUCLEI),
     }
 
     def __call__(self, logits: Tensor) -> Tensor:
@@ -79,51 +72,36 @@ class TopP(Stage):
         logits = as_float(logits)
         if self.p >= 1.0:
             return logits.clone()
-        if self.rule != "descending":
-            return self._as_sorted(logits)
-        ordered = sorted_values(logits).flip(-1)
-        mass = _mass_before(ordered)
-        size = _count_below(mass, self.p - _REACHED).clamp(min=1)  # (..., 1)
-        return _keep(logits, ordered.gather(-1, size - 1), size)
-
-    def criterion(self, logits: Tensor) -> Criterion:
-        """Return the cumulative mass that decides about each token."""
-        logits = as_float(logits)
-        down, stable = self.rule != "ascending", self.rule == "descending"
-        ordered, order = torch.sort(logits, descending=down, stable=stable)
-        mass, threshold = ordered.softmax(-1).cumsum(-1), self.p
-        what, relation = "mass before it", ">"
-        if self.rule == "descending":
-            mass, relation = _mass_before(ordered), ">="
-        elif self.rule == "exceeding":
-            mass = mass.roll(1, -1)
-            mass[..., 0] = 0.0
-        else:
-            what, relation, threshold = "mass up to it from below", "<=", 1 - self.p
-        values = torch.empty_like(mass).scatter_(-1, order, mass)
-        return Criterion(what, values, relation, threshold)
-
-    def _as_sorted(self, logits: Tensor) -> Tensor:
-        """Return logits cut by a rule that follows `torch.sort`, in ties too."""
-        down, ordered = self.rule == "exceeding", sorted_values(logits)
+        nucleus, ordered = NUCLEI[self.rule], sorted_values(logits)
+        down, size = nucleus.descending, ordered.shape[-1]
         ordered = ordered.flip(-1) if down else ordered
-        last = ordered.shape[-1] - 1
-        mass = ordered.softmax(-1).cumsum(-1)
-        cut = _count_below(mass, self.p if down else 1 - self.p, equal=True)
-        cut = cut + 1 if down else cut.clamp(max=last)  # (..., 1)
-        before = ordered.gather(-1, (cut - 1).clamp(0, last))
-        after = ordered.gather(-1, cut.clamp(max=last))
-        if not (before == after).any():
-            least_kept = before if down else after
-            return logits.masked_fill(logits < least_kept, -torch.inf)
+        given = ordered if self.by_rank else logits
+        mass, bound = nucleus.compare(ordered, given, self.p)
+        count = _count_below(mass, bound, equal=nucleus.removed != ">=")  # (..., 1)
+        count = (count if down else size - count).clamp(min=1)
+        least = ordered.gather(-1, count - 1 if down else size - count)
+        if nucleus.ties != "sort":
+            return _keep(logits, least, count, nucleus.ties)
+        beyond = ordered.gather(-1, (count if down else size - count - 1) % size)
+        if bool((beyond != least).all()):
+            return logits.masked_fill(logits < least, -torch.inf)
         # The cut goes through a tie, and torch.sort's own order of equal values,
         # which is not by id, says which of them are removed.
         order = torch.sort(logits, descending=down).indices
         place = torch.arange(logits.shape[-1], device=logits.device)
-        dropped = logits.shape[-1] - 1 - last
-        beyond = place >= cut if down else place < cut + dropped
+        beyond = place >= count if down else place < logits.shape[-1] - count
         removed = torch.zeros_like(beyond).scatter_(-1, order, beyond)
         return logits.masked_fill(removed, -torch.inf)
+
+    def criterion(self, logits: Tensor) -> Criterion:
+        """Return the cumulative mass that decides about each token."""
+        logits, nucleus = as_float(logits), NUCLEI[self.rule]
+        down, stable = nucleus.descending, nucleus.ties != "sort"
+        ordered, order = torch.sort(logits, descending=down, stable=stable)
+        given = ordered if self.by_rank else logits
+        mass, bound = nucleus.compare(ordered, given, self.p)
+        values = torch.empty_like(mass).scatter_(-1, order, mass)
+        return Criterion(nucleus.quantity, values, nucleus.removed, float(bound))
 
 
 @dataclass(frozen=True)
@@ -163,9 +141,13 @@ class TypicalP(Stage):
 
     Args:
         p: in (0, 1].
+        listed: how many candidates llama.cpp's list holds, which it walks down, so that
+            one of several tokens equally far from the entropy may be removed (see
+            `float32_sums.typical_order`); None follows transformers.
     """
 
     p: float
+    listed: int | None = None
     name: ClassVar[str] = "typical-p"
     limits: ClassVar = {"p": validation.PROBABILITY}
 
@@ -174,13 +156,32 @@ class TypicalP(Stage):
         logits = as_float(logits)
         if self.p >= 1.0:
             return logits.clone()
+        if self.listed is not None:
+            rows = logits.reshape(-1, logits.shape[-1])
+            return torch.stack([self._walked(row) for row in rows]).view_as(logits)
         distance, farthest = self._compared(logits)
         return logits.masked_fill(distance > farthest, -torch.inf)
 
     def criterion(self, logits: Tensor) -> Criterion:
-        """Return each token's distance from the entropy, in nats."""
-        distance, farthest = self._compared(as_float(logits))
+        """Return each token's distance from the entropy, in nats, or its place by it."""
+        logits = as_float(logits)
+        if self.listed is not None:
+            places = torch.full_like(logits, torch.inf)
+            order, count = self._order(logits)
+            places[order] = torch.arange(1.0, len(order) + 1, device=logits.device)
+            return Criterion("place by typicality", places, ">", float(count))
+        distance, farthest = self._compared(logits)
         return Criterion("distance from entropy", distance, ">", farthest.item())
+
+    def _walked(self, logits: Tensor) -> Tensor:
+        order, count = self._order(logits)
+        kept = torch.zeros_like(logits, dtype=torch.bool)
+        kept[order[:count]] = True
+        return logits.masked_fill(~kept, -torch.inf)
+
+    def _order(self, logits: Tensor) -> tuple[Tensor, int]:
+        length = min(self.listed or 0, len(logits))
+        return float32_sums.typical_order(logits, self.p, length)
 
     def _compared(self, logits: Tensor) -> tuple[Tensor, Tensor]:
         """Return distances (..., V) and the greatest one that is kept (..., 1)."""
@@ -245,11 +246,16 @@ class XTC(Stage):
         probability: how often it acts, in [0, 1].
         threshold: what counts as likely, a probability in [0, 1].
         coin: this step's random number in [0, 1]; see `draws.coin`.
+        above: whether a token must be above the threshold, as in mlx-lm.
+        ties: "kept" keeps all tokens equal to the least likely one that counts;
+            "one" keeps one of them, the highest id, as llama.cpp does.
     """
 
     probability: float
     threshold: float = 0.1
     coin: float = 0.0
+    above: bool = False
+    ties: str = "kept"
     name: ClassVar[str] = "XTC"
     limits: ClassVar = dict.fromkeys(
         ("probability", "threshold", "coin"), validation.FRACTION
@@ -261,14 +267,19 @@ class XTC(Stage):
         if not self.acts:
             return logits.clone()
         probs, least = self._compared(logits)
-        return logits.masked_fill(probs > least, -torch.inf)
+        removed = probs > least
+        if self.ties == "one":
+            tied = probs == least
+            removed |= tied & (tied.cumsum(-1) < tied.sum(-1, keepdim=True))
+        return logits.masked_fill(removed, -torch.inf)
 
     def criterion(self, logits: Tensor) -> Criterion | None:
         """Return each probability against that of the likely token that is kept."""
         if not self.acts:
             return None
         probs, least = self._compared(as_float(logits))
-        return Criterion("probability", probs, ">", least.item())
+        relation = ">=" if self.ties == "one" else ">"
+        return Criterion("probability", probs, relation, least.item())
 
     @property
     def acts(self) -> bool:
@@ -277,30 +288,22 @@ class XTC(Stage):
 
     def _compared(self, logits: Tensor) -> tuple[Tensor, Tensor]:
         probs = logits.softmax(-1)
-        likely = probs.masked_fill(probs < self.threshold, torch.inf)
-        return probs, likely.amin(-1, keepdim=True)
+        unlikely = probs <= self.threshold if self.above else probs < self.threshold
+        return probs, probs.masked_fill(unlikely, torch.inf).amin(-1, keepdim=True)
 
 
-def _mass_before(ordered: Tensor) -> Tensor:
-    """Return for logits in descending order the probability before each, (..., V).
-
-    It is summed in float64 and scaled to a total of 1, which removes the rounding of
-    a float32 softmax.
-    """
-    probs = ordered.softmax(-1).double()
-    mass = probs.cumsum(-1)
-    return (mass - probs) / mass[..., -1:]
-
-
-def _count_below(mass: Tensor, bound: float, *, equal: bool = False) -> Tensor:
+def _count_below(mass: Tensor, bound: Tensor, *, equal: bool = False) -> Tensor:
     """Return how many of an ascending mass (..., V) lie below a bound, (..., 1)."""
-    bounds = mass.new_full((*mass.shape[:-1], 1), bound)
+    bounds = bound.to(mass).expand((*mass.shape[:-1], 1)).contiguous()
     return torch.searchsorted(mass, bounds, right=equal)
 
 
-def _keep(logits: Tensor, least: Tensor, count: Tensor | int) -> Tensor:
+def _keep(
+    logits: Tensor, least: Tensor, count: Tensor | int, ties: str = "lowest_id"
+) -> Tensor:
     """Keep the `count` highest logits, of which `least` is the lowest; ties by id."""
-    if bool(((logits >= least).sum(-1, keepdim=True) == count).all()):
+    found = (logits >= least).sum(-1, keepdim=True)
+    if ties == "kept" or bool((found == count).all()):
         return logits.masked_fill(logits < least, -torch.inf)
     tied = logits == least
     room = count - (logits > least).sum(-1, keepdim=True)  # (..., 1)

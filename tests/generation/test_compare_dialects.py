@@ -22,7 +22,7 @@ def test_kept_sets_and_groups():
     for name, kept in compared.kept.items():  # two put temperature last
         assert kept == ((0, 1) if name in ("llama.cpp", "mlx") else (0,))
     assert compared.groups == (
-        ("xslm", "scratch_llm", "transformers", "vllm", "ollama"),
+        ("xslm", "scratch_llm", "transformers", "vllm", "ollama<0.30"),
         ("llama.cpp", "mlx"),
     )
 
