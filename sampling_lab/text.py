@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 _VISIBLE = {" ": "␣", "\n": "⏎", "\t": "⇥", "\u00a0": "⍽", "\u200b": "\\u200b"}
 _INCOMPLETE = "\ufffd"
@@ -70,53 +70,69 @@ class IncrementalDecoder:
     """Decode a growing list of ids so that the pieces join to `decode(all)`.
 
     Text that a later token could still change is held back: the first bytes of a
-    character, and with a `stray_byte` also the text of byte-fallback tokens, which
-    all turn into U+FFFD if the bytes after them are not valid UTF-8. At the end
-    `flush` returns the rest.
+    character, and what one of the `probes` would change if it came next, such as the
+    text of byte-fallback tokens, which all turn into U+FFFD if the bytes after them
+    are not valid UTF-8. At the end `flush` returns the rest.
 
     Only the ids since a recent token are decoded each time, so the cost of a token
-    does not depend on how many came before. If a tokenizer rewrites text that was
-    already returned, the new version follows it, so nothing is lost.
+    does not depend on how many came before.
 
     Args:
         decode: the tokenizer's own ids -> text function.
-        stray_byte: a token of one byte that is no character (0x80 to 0xFF), in a
-            vocabulary that has one.
+        probes: tokens that can change the text before them.
+        before: ids whose text is known already: the pieces continue it.
+
+    Attributes:
+        rewritten: whether the tokenizer has changed text that was already returned.
+            The new version then follows the old one, so nothing is lost.
     """
 
     def __init__(
-        self, decode: Callable[[Sequence[int]], str], stray_byte: int | None = None
+        self,
+        decode: Callable[[Sequence[int]], str],
+        probes: Sequence[int] = (),
+        before: Sequence[int] = (),
     ) -> None:
         self._decode = decode
-        self._stray = [] if stray_byte is None else [stray_byte]
-        self._window: list[int] = []  # the last ids, from which new text is decoded
-        self._shown = ""  # the window's text as far as it was returned
+        self._probes = tuple(probes)
+        self._window = list(before)  # the last ids, from which new text is decoded
+        self._shown = decode(before) if before else ""  # as far as it was returned
+        self.rewritten = False
+        self._shorten(self._shown, self._certain(self._shown))
 
     def push(self, token_id: int) -> str:
         """Add one id and return the text that is now certain, often ``""``."""
         self._window.append(token_id)
-        text = certain = self._decode(self._window)
-        if self._stray:
-            worst = self._decode(self._window + self._stray)
-            certain = text[: common_prefix(text, worst)]
-        piece = self._release(certain.rstrip(_INCOMPLETE))
-        if len(self._window) >= _WINDOW and self._shown == text:
-            self._shorten()
+        text = self._decode(self._window)
+        certain = self._certain(text)
+        piece = self._release(certain)
+        self._shorten(text, certain)
         return piece
 
     def flush(self) -> str:
         """Return what was held back."""
         return self._release(self._decode(self._window))
 
+    def _certain(self, text: str) -> str:
+        """Return the beginning of the window's text that no next token changes."""
+        shared = len(text.rstrip(_INCOMPLETE))
+        for probe in self._probes if self._window else ():
+            other = self._decode([*self._window, probe])
+            shared = min(shared, common_prefix(text, other))
+        return text[:shared]
+
     def _release(self, text: str) -> str:
         shared = common_prefix(self._shown, text)
         if shared == len(text):  # nothing new, or less than was shown for now
             return ""
+        self.rewritten |= shared < len(self._shown.rstrip(_INCOMPLETE))
         self._shown = text
         return text[shared:]
 
-    def _shorten(self) -> None:
+    def _shorten(self, text: str, certain: str) -> None:
         """Keep a few ids, whose text shows how the next ones join on."""
+        if len(self._window) < _WINDOW or not self._shown == text == certain:
+            return
         last = self._window[-_CONTEXT:]
         # Special tokens have no text; the first id then stands for the text before.
         for window in (last, [self._window[0], *last]):
@@ -156,6 +172,11 @@ class StopMatcher:
     Text that could still become a stop string is held back, so nothing of the stop
     string is ever shown. With several stop strings the earliest match wins.
 
+    Args:
+        stops: the stop strings.
+        special: name -> id of tokens without text that they may name, alone or
+            beside text.
+
     >>> matcher = StopMatcher(["beta gamma"])
     >>> [matcher.push(piece) for piece in ("al", "pha be", "ta ga", "mma x")]
     ['al', 'pha ', '', '']
@@ -163,28 +184,52 @@ class StopMatcher:
     True
     """
 
-    def __init__(self, stops: Sequence[str]) -> None:
+    def __init__(
+        self, stops: Sequence[str], special: Mapping[str, int] | None = None
+    ) -> None:
+        named = [n for n in special or () if any(n in stop for stop in stops)]
+        # Decoded text has no surrogates, so one stands for each of these tokens.
+        marks = dict(zip(sorted(named, key=len, reverse=True), _MARKS, strict=False))
+        self._marks = {(special or {})[name]: mark for name, mark in marks.items()}
+        for name, mark in marks.items():
+            stops = [stop.replace(name, mark) for stop in stops]
         self._stops = tuple(stops)
         self._held = ""
         self.stopped = False
 
-    def push(self, piece: str) -> str:
-        """Add a piece and return the text before any possible stop string."""
+    def is_special(self, token_id: int) -> bool:
+        """Tell whether a stop string names this token, which has no text."""
+        return token_id in self._marks
+
+    def push(self, piece: str, special: int | None = None) -> str:
+        """Add a piece and return the text before any possible stop string.
+
+        Args:
+            piece: the text.
+            special: a token that `is_special` and comes after it.
+        """
         if self.stopped:
             return ""
-        text = self._held + piece
+        mark = "" if special is None else self._marks[special]
+        text = self._held + piece + mark
         hits = [at for stop in self._stops if (at := text.find(stop)) >= 0]
         if hits:
             self.stopped, self._held = True, ""
-            return text[: min(hits)]
+            return self._without_marks(text[: min(hits)])
         keep = max((_overlap(text, stop) for stop in self._stops), default=0)
         self._held = text[len(text) - keep :]
-        return text[: len(text) - keep]
+        return self._without_marks(text[: len(text) - keep])
 
     def flush(self) -> str:
         """Return what was held back: no stop string came of it."""
         held, self._held = self._held, ""
-        return held
+        return self._without_marks(held)
+
+    def _without_marks(self, text: str) -> str:
+        return text.translate({ord(mark): None for mark in self._marks.values()})
+
+
+_MARKS = [chr(code) for code in range(0xD800, 0xE000)]
 
 
 def _overlap(text: str, stop: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -16,7 +17,7 @@ from ..sampling.ledger import Ledger
 from ..sampling.notes import notes
 from ..sampling.params import SamplingParams
 from ..sampling.validation import whole_number
-from ..text import StopMatcher
+from ..text import IncrementalDecoder, StopMatcher
 from .results import (
     Generation,
     Step,
@@ -58,8 +59,9 @@ class Run(Iterator[Step]):
         self._stop_token_ids = stop_token_ids
         self._chain = self.params.chain()
         self._draw = self.params.draw()
-        self._matcher = StopMatcher(stop)
-        self._decoder = model.decoder()
+        special: dict[str, int] = getattr(model.tokenizer, "special_tokens", {})
+        self._matcher = StopMatcher(stop, special)
+        self._decoder = model.decoder(prompt_ids)
         self._steps: list[Step] = []
         self._stop_step: Step | None = None
         self._given: int | None = None
@@ -100,7 +102,7 @@ class Run(Iterator[Step]):
             )
         for step in steps:
             # The last text of a finished run includes what was held back until then.
-            text = self._matcher.push(self._decoder.push(step.token_id))
+            text = self._read(step.token_id)
             self._steps.append(replace(step, text=text, finish_reason=None))
             self.prefix.append(step.token_id)
         self._given = token_id
@@ -116,10 +118,11 @@ class Run(Iterator[Step]):
         """Turn a drawn token into a step: its text, its numbers, and whether to end."""
         token_id = drawn.token_id
         is_stop = token_id in self._stop_token_ids
-        text = "" if is_stop else self._matcher.push(self._decoder.push(token_id))
+        text = "" if is_stop else self._read(token_id)
         reason = self._reason(is_stop)
-        if reason is not None:  # also the text held back: half a character or a stop
-            text += self._matcher.push(self._decoder.flush()) + self._matcher.flush()
+        if reason is not None:
+            text += self._held_back(self._decoder, self._matcher)
+            reason = "stop" if self._matcher.stopped else reason
         ids, before = self.prefix.ids, self._prompt_length
         return step_from_ledger(
             drawn,
@@ -131,6 +134,19 @@ class Run(Iterator[Step]):
             is_stop=is_stop,
             finish_reason=reason,
         )
+
+    def _read(self, token_id: int) -> str:
+        """Return the text that is certain with one more token."""
+        text = self._matcher.push(self._decoder.push(token_id))
+        if not self._matcher.is_special(token_id):
+            return text
+        # A stop string may name it, so the text before it has to be complete.
+        return text + self._matcher.push(self._decoder.flush(), token_id)
+
+    @staticmethod
+    def _held_back(decoder: IncrementalDecoder, matcher: StopMatcher) -> str:
+        """Return the rest at the end: half a character, or of a stop string."""
+        return matcher.push(decoder.flush()) + matcher.flush()
 
     def _reason(self, is_stop: bool) -> str | None:
         if is_stop or self._matcher.stopped:
@@ -148,12 +164,10 @@ class Run(Iterator[Step]):
     def generation(self) -> Generation:
         """The result so far, with `finish_reason` "cancelled" before the end."""
         ids, count = self.ids, self._prompt_length
-        if self.finish_reason is not None:
-            steps = [*self._steps, self._stop_step]
-            text = "".join(step.text for step in steps if step)
-        else:  # with the text that is held back
-            tokenizer = self.model.tokenizer
-            text = tokenizer.decode(ids[count:]) if tokenizer else ""
+        steps = [*self._steps, self._stop_step]
+        text = "".join(step.text for step in steps if step)
+        if self.finish_reason is None:
+            text += self._held_back(copy(self._decoder), copy(self._matcher))
         return Generation(
             text=text,
             prompt_ids=ids[:count],
@@ -171,6 +185,8 @@ class Run(Iterator[Step]):
 
     def _notes(self) -> tuple[str, ...]:
         about = notes(self.params, self.model.card.vocab_size)
+        if self._decoder.rewritten:
+            about = (*about, _REWRITTEN)
         if self._budget:
             return about
         context = self.model.card.context_length
@@ -179,6 +195,11 @@ class Run(Iterator[Step]):
             f"the prompt ({self._prompt_length} tokens) fills the context of "
             f"{context}: there is no room for a reply",
         )
+
+
+_REWRITTEN = (
+    "the tokenizer changed text that was already shown; the new version follows it"
+)
 
 
 @dataclass(frozen=True)
@@ -240,7 +261,8 @@ def stream(
         params: the sampling parameters; None is `SamplingParams()`.
         max_new_tokens: >= 1; None is the model's own default. The model's context
             rule may shorten it, and the run then ends with "context".
-        stop: one or more strings; the text ends before the first that appears.
+        stop: one or more strings; the text ends before the first that appears. They
+            may name special tokens, which add no text.
         stop_token_ids: ids that end the run; None is the model's own.
 
     Raises:

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import count
+from itertools import count, islice
 from numbers import Integral
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -59,8 +59,10 @@ class ModelCard:
     """The facts about a loaded checkpoint.
 
     `defaults` are the author's own generation settings: shown and offered, but never
-    applied without being asked for. `context_length` is in tokens, or None where the
-    format has no limit. `dialect` names the sampling rules that came with the format.
+    applied without being asked for, except `starting_params`, with which the command
+    line and the explorer begin. `default_prompt` is what the command line continues
+    when it is given none. `context_length` is in tokens, or None where the format has
+    no limit. `dialect` names the sampling rules that came with the format.
     """
 
     name: str
@@ -76,6 +78,8 @@ class ModelCard:
     chat: bool = False
     default_max_new_tokens: int = 64
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    starting_params: Mapping[str, Any] = field(default_factory=dict)
+    default_prompt: str | None = None
     files: tuple[Path, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
 
@@ -102,7 +106,12 @@ class ModelCard:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the card as strict JSON data, with the digest."""
-        hidden = ("default_max_new_tokens", "digest")
+        hidden = (
+            "starting_params",
+            "default_prompt",
+            "default_max_new_tokens",
+            "digest",
+        )
         plain = {k: v for k, v in vars(self).items() if k not in hidden}
         return {
             **plain,
@@ -305,20 +314,24 @@ class Model(ABC):
         """Every token made visible, by id."""
         return tuple(map(self.token_text, range(self.card.vocab_size)))
 
-    def decoder(self) -> IncrementalDecoder:
-        """Return a new decoder of streamed ids; without a tokenizer all text is ""."""
+    def decoder(self, before: Sequence[int] = ()) -> IncrementalDecoder:
+        """Return a new decoder of the ids after `before`, whose text they continue.
+
+        Without a tokenizer all text is "".
+        """
         if self.tokenizer is None:
             return IncrementalDecoder(lambda ids: "")
-        return IncrementalDecoder(self.tokenizer.decode, self._stray_byte)
+        return IncrementalDecoder(self.tokenizer.decode, self._probes, before)
 
     @cached_property
-    def _stray_byte(self) -> int | None:
-        """A token of one byte >= 0x80, in a vocabulary that has one."""
-        if self.tokenizer is None:
-            return None
+    def _probes(self) -> tuple[int, ...]:
+        """Tokens that can change the text before them: one byte of no character."""
+        own = getattr(self.tokenizer, "probes", None)
+        if own is not None or self.tokenizer is None:
+            return tuple(own or ())
         tokens = map(self.tokenizer.token_bytes, range(self.card.vocab_size))
         strays = (n for n, b in enumerate(tokens) if len(b) == 1 and b >= b"\x80")
-        return next(strays, None)
+        return tuple(islice(strays, 1))
 
     def prefix(self, input_ids: Sequence[int] | Prefix) -> Prefix:
         """Return checked ids that can grow; a loop passes them to `logits` each step.

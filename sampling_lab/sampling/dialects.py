@@ -42,6 +42,7 @@ class Dialect:
         remarks: where the lab differs from the engine.
         variants: further fields of a parameter's stage, by parameter.
         keeps_list: whether its stages sort and shorten one list of candidates.
+        any_seed: its own draw takes every integer, not only those in [0, 2**64).
     """
 
     name: str
@@ -60,6 +61,7 @@ class Dialect:
         default_factory=lambda: MappingProxyType({}), hash=False
     )
     keeps_list: bool = False
+    any_seed: bool = False
 
     @property
     def status(self) -> str:
@@ -97,6 +99,8 @@ _XSLM = Dialect(
     mirrors="XSLM",
     checked="texts of its own code, by seed",
     variants=MappingProxyType({"temperature": {"shifted": True}}),
+    defaults=MappingProxyType({"temperature": 0.8, "top_k": 8, "seed": 7}),
+    any_seed=True,
 )
 
 _SCRATCH_LLM = Dialect(

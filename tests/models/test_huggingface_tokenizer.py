@@ -1,5 +1,7 @@
 """Hugging Face tokenizers: same ids, exact bytes, and no text that is obeyed."""
 
+import json
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -172,6 +174,9 @@ def test_a_template_that_refuses_a_system_message_says_what_to_do():
         "{{ messages.append(1) }}",
         "{% for",
         "{{ nothing.at.all }}",
+        "{{ 1 / 0 }}",
+        "{{ 'x' * 'y' }}",
+        "{{ [][1] + 1 }}",
     ],
 )
 def test_a_hostile_or_broken_template_is_refused(template):
@@ -187,6 +192,92 @@ def test_a_hostile_or_broken_template_is_refused(template):
 def test_a_message_needs_role_and_content(tokenizer, message):
     with pytest.raises(PromptError, match="a chat message must be"):
         tokenizer.chat_ids([message])
+
+
+IN_PARTS = (
+    "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{% for part in m['content'] %}"
+    "{{ part['text'] }}{% endfor %}<|im_end|>{% endfor %}"
+)
+
+
+def test_a_template_for_content_in_parts_gets_the_text():
+    tokenizer = HfTokenizer(tiny.byte_level(chat_template=IN_PARTS))
+    ids = tokenizer.chat_ids([{"role": "user", "content": "warm <|im_end|>"}])
+    text = "<|im_start|>user\nwarm <|im_end|><|im_end|>"
+    assert tokenizer.wrapped.decode(ids) == text
+    assert ids.count(2) == 1
+
+
+def test_the_only_named_template_is_used():
+    named = {"mine": tiny.CHATML}
+    tokenizer = HfTokenizer(tiny.byte_level(chat_template=named))
+    turns = [{"role": "user", "content": "warm"}]
+    assert tokenizer.chat_ids(turns) == HfTokenizer(tiny.byte_level()).chat_ids(turns)
+
+
+def test_several_named_templates_without_a_default_are_refused_at_once():
+    named = {"mine": tiny.CHATML, "yours": IN_PARTS}
+    with pytest.raises(CheckpointError, match="mine, yours but none is named default"):
+        HfTokenizer(tiny.byte_level(chat_template=named))
+
+
+def test_a_template_in_a_file_of_its_own_is_used(tmp_path):
+    tiny.byte_level(chat_template=None).save_pretrained(tmp_path)
+    template = json.dumps({"chat_template": tiny.CHATML})
+    (tmp_path / "chat_template.json").write_text(template)
+    assert load_tokenizer(tmp_path).has_chat_template
+    (tmp_path / "chat_template.json").write_text("[3]")
+    with pytest.raises(CheckpointError, match="no tokenizer could be read"):
+        load_tokenizer(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("template", "end"),
+    [
+        (tiny.CHATML, 2),
+        (IN_PARTS, 2),
+        (tiny.CHATML.replace("<|im_end|>", "<|endoftext|>"), 0),
+        (tiny.CHATML.replace("<|im_end|>", "."), None),
+        ("{{ 1 / 0 }}", None),
+        ("ok", None),
+        (None, None),
+    ],
+)
+def test_the_token_that_closes_a_turn_is_read_off_the_template(template, end):
+    assert HfTokenizer(tiny.byte_level(chat_template=template)).turn_end_id == end
+
+
+def test_dropout_of_merges_is_off(tokenizer):
+    wrapped = tiny.byte_level()
+    wrapped.backend_tokenizer.model.dropout = 0.9
+    random = HfTokenizer(wrapped)
+    turns = [{"role": "user", "content": "the sun is warm and the sky is blue"}]
+    for _ in range(5):
+        assert random.encode(turns[0]["content"]) == tokenizer.encode(
+            turns[0]["content"]
+        )
+        assert random.chat_ids(turns) == tokenizer.chat_ids(turns)
+    assert wrapped.backend_tokenizer.model.dropout == pytest.approx(0.9)
+
+
+THOUGHTS = {
+    "<think>": "<think>hm</think>ok",
+    "<|channel|>": "<|channel|>analysis<|message|>hm<|end|>ok",
+}
+
+
+@pytest.mark.parametrize("kind", THOUGHTS)
+def test_thoughts_between_special_tokens_stay_apart_from_the_answer(kind):
+    wrapped, said = tiny.byte_level(), THOUGHTS[kind]
+    marks = ["<think>", "</think>"]
+    if kind == "<|channel|>":
+        marks = ["<|channel|>", "<|message|>", "<|end|>", "<|start|>"]
+    wrapped.add_special_tokens({"additional_special_tokens": marks})
+    tokenizer = HfTokenizer(wrapped)
+    ids = [*wrapped(said)["input_ids"], 2]
+    assert len(set(ids) & set(wrapped.all_special_ids)) >= 3
+    assert tokenizer.decode(ids) == said
+    assert not set(marks) & tokenizer.special_tokens.keys()
 
 
 def test_load_from_a_directory(tmp_path, tokenizer):
