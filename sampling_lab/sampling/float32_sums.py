@@ -14,8 +14,7 @@ from torch import Tensor
 Floats = NDArray[np.float32]
 
 _MLX_EXP = np.array(
-    [1.535336188319500e-4, 1.339887440266574e-3, 9.618437357674640e-3]
-    + [5.550332471162809e-2, 2.402264791363012e-1, 6.931472028550421e-1, 1.0],
+    "1.5353362e-4 1.3398874e-3 9.618437e-3 0.055503324 0.24022648 0.6931472 1".split(),
     dtype=np.float32,
 )
 """The coefficients of 2**x for x in [-0.5, 0.5) in MLX, the highest power first."""

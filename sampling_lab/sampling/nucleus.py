@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -136,6 +135,5 @@ NUCLEI = {
         "kept",
     ),
 }
-"""The rules by name: XSLM's, scratch LLM's, transformers', vLLM's, llama.cpp's, Ollama's
-before 0.30, and mlx-lm's. Those of transformers and train-llm-from-scratch are their
-arithmetic to the last bit."""
+"""The rules by name: XSLM's, scratch LLM's, transformers', vLLM's, llama.cpp's,
+Ollama's before 0.30, and mlx-lm's; all but XSLM's are the engine's own arithmetic."""

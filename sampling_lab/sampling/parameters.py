@@ -67,13 +67,14 @@ class StepContext:
     @property
     def is_sorted(self) -> bool:
         """Whether an earlier stage has sorted the engine's one list of candidates."""
-        values = self.values
-        return self.dialect.keeps_list and bool(values["top_n_sigma"] or values["top_k"])
+        sorts = self.values["top_n_sigma"] or self.values["top_k"]
+        return self.dialect.keeps_list and bool(sorts)
 
     @property
     def listed(self) -> int | None:
         """How many candidates that list holds after top-k; None without a list."""
-        return (self.values["top_k"] or sys.maxsize) if self.dialect.keeps_list else None
+        length = self.values["top_k"] or sys.maxsize
+        return length if self.dialect.keeps_list else None
 
     def coin(self) -> float:
         """Return the random number of XTC at this step, in [0, 1)."""

@@ -13,6 +13,7 @@ from .nucleus import NUCLEI
 from .sorting import sorted_values
 from .stage import Criterion, Stage, as_float, ranks
 
+
 @dataclass(frozen=True)
 class TopK(Stage):
     """Keep the k highest logits (Fan et al. 2018, arXiv:1805.04833).
@@ -163,7 +164,7 @@ class TypicalP(Stage):
         return logits.masked_fill(distance > farthest, -torch.inf)
 
     def criterion(self, logits: Tensor) -> Criterion:
-        """Return each token's distance from the entropy, in nats, or its place by it."""
+        """Return each distance from the entropy, in nats, or the place by it."""
         logits = as_float(logits)
         if self.listed is not None:
             places = torch.full_like(logits, torch.inf)

@@ -1,5 +1,6 @@
 """Dialects: the two rules that differ, told apart on small rows."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -50,9 +51,9 @@ def test_a_tie_at_k_of_one_over_a_hundred_seeds(dialect):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_a_mass_that_is_exactly_p(dtype):
     logits = torch.tensor([0.3, 0.1, 0.1, 0.5], dtype=torch.float64).log().to(dtype)
-    for dialect in ("xslm", "llama.cpp"):
-        assert kept(dialect, logits, top_p=0.8) == [0, 3]
-    for dialect in ("scratch_llm", "ollama<0.30"):
+    assert kept("xslm", logits, top_p=0.8) == [0, 3]
+    # llama.cpp's float32 sum of the first two is 0.79999995
+    for dialect in ("scratch_llm", "llama.cpp", "ollama<0.30"):
         assert kept(dialect, logits, top_p=0.8) == [0, 1, 3]
 
 
@@ -140,8 +141,16 @@ def test_an_unknown_dialect_is_named_with_the_known_ones():
 
 def test_the_table_tells_checked_from_unchecked():
     rows = {name: dialect.to_dict() for name, dialect in DIALECTS.items()}
-    checked = [n for n in rows if rows[n]["status"] == "checked against the engine"]
-    assert checked == ["xslm", "scratch_llm", "transformers"]
-    assert rows["mlx"]["status"] == "not checked against the engine"
+    for name, row in rows.items():
+        assert row["status"] == "checked against the engine"
+        assert row["checked with"] == DIALECTS[name].checked != ""
+    new = replace(DIALECTS["mlx"], checked="").to_dict()
+    assert new["status"] == "not checked against the engine"
     assert rows["ollama<0.30"]["order"] == "top-k → temperature → top-p → min-p"
     assert rows["llama.cpp"]["defaults"].startswith("temperature 0.8, top_k 40")
+
+
+def test_ollama_is_named_by_the_engine_that_it_runs():
+    with pytest.raises(ParameterError, match=r"llama\.cpp, .* or 'ollama<0.30'"):
+        find_dialect("ollama")
+    assert find_dialect("ollama-before-0.30") is find_dialect("ollama<0.30")

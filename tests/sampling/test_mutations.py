@@ -11,6 +11,7 @@ from sampling_lab.sampling import (
     dialects,
     draws,
     ledger,
+    nucleus,
     parameters,
     params,
     penalties,
@@ -55,6 +56,12 @@ def swapped(name, first, second):
     i, j = own.index(first), own.index(second)
     own[i], own[j] = own[j], own[i]
     return dialect(name, own=tuple(own))
+
+
+def by_lowest_id(rule):
+    """Return the rules of top-p with one that breaks ties by id."""
+    changed = dataclasses.replace(nucleus.NUCLEI[rule], ties="lowest_id")
+    return {**nucleus.NUCLEI, rule: changed}
 
 
 def order_table(name, temperature, probs):
@@ -109,7 +116,7 @@ REPEATING = penalties.NoRepeatNGram.repeating
 MUTANTS = [
     Mutant(
         "the token that reaches p is dropped",
-        truncation,
+        nucleus,
         "_mass_before",
         lambda ordered: ordered.double().softmax(-1).cumsum(-1),
         crossing,
@@ -123,18 +130,18 @@ MUTANTS = [
     ),
     Mutant(
         "the ascending rule removes ties by id",
-        truncation.TopP,
-        "_as_sorted",
-        lambda self, x: truncation.TopP(self.p)(x),
+        truncation,
+        "NUCLEI",
+        by_lowest_id("ascending"),
         lambda: test_stage.test_top_p_equals_its_rule_written_with_a_full_sort(
             1025, "ties", 0.5
         ),
     ),
     Mutant(
         "scratch LLM's nucleus breaks ties by id",
-        truncation.TopP,
-        "_as_sorted",
-        lambda self, x: truncation.TopP(self.p)(x),
+        truncation,
+        "NUCLEI",
+        by_lowest_id("exceeding"),
         recorded_rows,
     ),
     Mutant(
@@ -185,7 +192,7 @@ MUTANTS = [
         "the highest ids of a tie are kept",
         truncation,
         "_keep",
-        lambda logits, least, count: logits.masked_fill(
+        lambda logits, least, count, ties: logits.masked_fill(
             (logits < least)
             | (
                 (logits == least) & ((logits == least).flip(-1).cumsum(-1).flip(-1) > 1)
