@@ -24,6 +24,10 @@ _ALL_PENALTIES = frozenset(
 )
 
 
+def _none() -> Mapping[str, Any]:
+    return MappingProxyType({})
+
+
 @dataclass(frozen=True)
 class Dialect:
     """The rules of one engine.
@@ -53,13 +57,9 @@ class Dialect:
     mirrors: str
     checked: str
     counts_prompt: frozenset[str] = _ALL_PENALTIES
-    defaults: Mapping[str, Any] = field(
-        default_factory=lambda: MappingProxyType({}), hash=False
-    )
+    defaults: Mapping[str, Any] = field(default_factory=_none, hash=False)
     remarks: str = ""
-    variants: Mapping[str, Mapping[str, Any]] = field(
-        default_factory=lambda: MappingProxyType({}), hash=False
-    )
+    variants: Mapping[str, Mapping[str, Any]] = field(default_factory=_none, hash=False)
     keeps_list: bool = False
     any_seed: bool = False
 
@@ -251,9 +251,6 @@ DIALECTS = {
 
 DEFAULT_DIALECT = "transformers"
 
-_IN_A_SHELL = "ollama-before-0.30"
-"""Ollama's dialect without a sign that a shell reads as a redirection."""
-
 
 def find_dialect(name: str) -> Dialect:
     """Return a dialect by name.
@@ -264,10 +261,8 @@ def find_dialect(name: str) -> Dialect:
     if name == "ollama":
         raise ParameterError(
             "dialect 'ollama' must be named by its engine: llama.cpp, which Ollama "
-            f"runs since 0.30, or 'ollama<0.30', in a shell also {_IN_A_SHELL}"
+            "runs since 0.30, or 'ollama<0.30'"
         )
-    if name == _IN_A_SHELL:
-        name = _OLLAMA.name
     if not isinstance(name, str) or name not in DIALECTS:
         known = ", ".join(DIALECTS)
         raise ParameterError(f"dialect must be one of {known} or None, got {name!r}")

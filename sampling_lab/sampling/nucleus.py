@@ -1,100 +1,166 @@
-"""How engines cut a nucleus: a row for each rule of top-p."""
+"""How engines add up probabilities, and so cut a nucleus: a row for each rule of top-p.
+
+llama.cpp, Ollama and MLX add float32 probabilities one after another. Over a large
+vocabulary the rounding of such a sum decides what is kept; a more exact one keeps more.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from . import float32_sums
+Floats = NDArray[np.float32]
+Compared = tuple[Tensor, Tensor | float]
 
 _REACHED = 1e-6
 """A cumulative mass this close below p counts as p: float32 cannot tell better."""
 
+_MLX_EXP = "1.5353362e-4 1.3398874e-3 9.618437e-3 0.055503324 0.24022648 0.6931472 1"
+"""The polynomial of 2**x for x in [-0.5, 0.5) in MLX, the highest power first."""
 
-@dataclass(frozen=True)
-class Nucleus:
+_INSERTED = 16
+"""`std::sort` of libstdc++ leaves parts of this length to an insertion sort."""
+
+
+class Nucleus(NamedTuple):
     """One rule of top-p.
 
     Attributes:
         says: the rule in words.
-        removed: the relation of a token's mass to the bound that removes it. For "<="
-            it is the mass up to the token from the least likely one on, otherwise
-            the mass before it from the most likely one on.
-        compare: takes sorted logits (..., V), the same in the order in which they are
-            given, and p; returns the mass (..., V) and the bound, (..., 1) or one
-            number.
-        ties: which of several equal logits stay where the cut goes through them:
-            "lowest_id", "kept" (all of them), or what `torch.sort` leaves, "sort".
+        removed: how a removed token's mass relates to the bound: "<=" for the mass up
+            to it from the bottom, ">=" or ">" for the mass before it from the top.
+        compare: takes sorted logits (..., V), the same as they were given, and p;
+            returns the mass (..., V) and the bound.
+        ties: which equal logits stay at the cut: "lowest_id", "kept" (all), or "sort",
+            what `torch.sort` leaves.
     """
 
     says: str
     removed: str
-    compare: Callable[[Tensor, Tensor, float], tuple[Tensor, Tensor]]
+    compare: Callable[[Tensor, Tensor, float], Compared]
     ties: str
 
-    @property
-    def descending(self) -> bool:
-        """Whether the rule adds up from the most likely token."""
-        return self.removed != "<="
 
-    @property
-    def quantity(self) -> str:
-        """What the rule compares, in words."""
-        return "mass before it" if self.descending else "mass up to it from below"
+def typical_masses(logits: Tensor, length: int) -> Tensor:
+    """Return the mass before each token in llama.cpp's order of typical-p, (..., V).
+
+    A candidate of probability 0 makes the entropy NaN, and with it all distances; its
+    sort then leaves the candidates in an order that depends on their number alone.
+
+    Args:
+        logits: shape (..., V).
+        length: how many candidates the engine has, from the highest on, those that an
+            earlier stage set to minus infinity included; others get infinite mass.
+    """
+    ordered, ids = torch.sort(logits.float(), descending=True, stable=True)
+    probs = _probabilities(ordered[..., :length], ordered[..., :length])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(probs.astype(np.float64)).astype(np.float32)
+        entropy = _running_sum(-probs * logs)[..., -1:]
+        order = np.abs(-logs - entropy).argsort(axis=-1, kind="stable")
+    if np.isnan(entropy).any():
+        order = np.where(np.isnan(entropy), _order_of_equals(probs.shape[-1]), order)
+    before = _before(_running_sum(np.take_along_axis(probs, order, axis=-1)))
+    ids = ids.gather(-1, torch.from_numpy(order))
+    return torch.full_like(logits, torch.inf).scatter(-1, ids, before.to(logits))
+
+
+def _order_of_equals(count: int) -> NDArray[np.intp]:
+    """Return where libstdc++'s `std::sort` leaves elements that compare as equal.
+
+    Each partition swaps the first one with the middle and reverses the others.
+    """
+    order, parts = np.arange(count), [(0, count)]
+    while parts:
+        first, last = parts.pop()
+        while last - first > _INSERTED:
+            middle, cut = (first + last) // 2, first + 1 + (last - first - 1) // 2
+            order[[first, middle]] = order[[middle, first]]
+            order[first + 1 : last] = order[first + 1 : last][::-1].copy()
+            parts.append((cut, last))
+            last = cut
+    return order
+
+
+def _running_sum(values: Floats) -> Floats:
+    """Return the float32 sums up to each value, added from left to right."""
+    return np.cumsum(values, axis=-1, dtype=np.float32)
+
+
+def _before(sums: Any) -> Tensor:
+    """Return for sums up to each token, (..., V), those before each."""
+    before = torch.as_tensor(sums).roll(1, -1)
+    before[..., 0] = 0.0
+    return before
+
+
+def _probabilities(ordered: Tensor, given: Tensor) -> Floats:
+    """Return float32 probabilities of sorted logits, their total added up as given.
+
+    Each exp is rounded once, as that of C and that of Go are.
+    """
+    below = [(x - ordered[..., :1]).double().cpu().numpy() for x in (ordered, given)]
+    weights, added = (np.exp(x).astype(np.float32) for x in below)
+    probs: Floats = weights / _running_sum(added)[..., -1:]
+    return probs
+
+
+def _mlx_exp(exponents: Floats) -> Floats:
+    """Return exp as MLX computes it on a CPU: a power of 2 times a polynomial."""
+    binary = exponents.clip(-88.0) * np.float32(1.442695)
+    whole = np.floor(binary + np.float32(0.5))
+    rest, result = (binary - whole).astype(np.float64), np.zeros_like(binary)
+    for term in np.array(_MLX_EXP.split(), np.float32):  # one rounding for both
+        result = (result * rest + term).astype(np.float32)
+    exps: Floats = np.ldexp(result, whole.astype(np.int32)) * (exponents >= -88.0)
+    return exps
 
 
 def _mass_before(ordered: Tensor) -> Tensor:
-    """Return for logits in descending order the probability before each, (..., V).
+    """Return the probability before each of the sorted logits, (..., V).
 
     It is summed in float64 and scaled to a total of 1, which removes the rounding of
     a float32 softmax.
     """
-    probs = ordered.softmax(-1).double()
-    mass = probs.cumsum(-1)
-    return (mass - probs) / mass[..., -1:]
+    mass = ordered.softmax(-1).double().cumsum(-1)
+    return _before(mass / mass[..., -1:])
 
 
-def _exact(ordered: Tensor, given: Tensor, p: float) -> tuple[Tensor, Tensor]:
-    return _mass_before(ordered), torch.tensor(p - _REACHED, dtype=torch.float64)
+def _exact(ordered: Tensor, given: Tensor, p: float) -> Compared:
+    return _mass_before(ordered), p - _REACHED
 
 
-def _passing(ordered: Tensor, given: Tensor, p: float) -> tuple[Tensor, Tensor]:
-    return _before(ordered.softmax(-1).cumsum(-1)), torch.tensor(p, dtype=torch.float64)
+def _passing(ordered: Tensor, given: Tensor, p: float) -> Compared:
+    return _before(ordered.softmax(-1).cumsum(-1)), p
 
 
-def _ascending(ordered: Tensor, given: Tensor, p: float) -> tuple[Tensor, Tensor]:
-    return ordered.softmax(-1).cumsum(-1), torch.tensor(1 - p, dtype=torch.float64)
+def _ascending(ordered: Tensor, given: Tensor, p: float) -> Compared:
+    return ordered.softmax(-1).cumsum(-1), 1 - p
 
 
-def _ascending_float32(
-    ordered: Tensor, given: Tensor, p: float
-) -> tuple[Tensor, Tensor]:
-    return ordered.softmax(-1).cumsum(-1), 1 - torch.tensor(p)
+def _ascending_float32(ordered: Tensor, given: Tensor, p: float) -> Compared:
+    return _ascending(ordered, given, float(np.float32(p)))
 
 
-def _one_by_one(ordered: Tensor, given: Tensor, p: float) -> tuple[Tensor, Tensor]:
-    sums = float32_sums.running_sum(float32_sums.probabilities(ordered, given))
-    return _before(torch.from_numpy(sums)), torch.tensor(p)
+def _float32(ordered: Tensor, given: Tensor, p: float) -> Compared:
+    return _before(_running_sum(_probabilities(ordered.float(), given.float()))), p
 
 
-def _by_rank(ordered: Tensor, given: Tensor, p: float) -> tuple[Tensor, Tensor]:
-    return _one_by_one(ordered, ordered, p)
+def _float32_by_rank(ordered: Tensor, given: Tensor, p: float) -> Compared:
+    return _float32(ordered, ordered, p)
 
 
-def _mlx(ordered: Tensor, given: Tensor, p: float) -> tuple[Tensor, Tensor]:
-    probs = float32_sums.mlx_probabilities(ordered, given)
-    sums = torch.from_numpy(float32_sums.running_sum(probs))
-    return _before(sums), p * sums[..., -1:]
-
-
-def _before(sums: Tensor) -> Tensor:
-    """Return for sums up to each token, (..., V), those before each."""
-    before = sums.roll(1, -1)
-    before[..., 0] = 0.0
-    return before
+def _mlx(ordered: Tensor, given: Tensor, p: float) -> Compared:
+    logits, added = (x.float().cpu().numpy() for x in (ordered, given))
+    highest = logits[..., :1]
+    total = np.log(_running_sum(_mlx_exp(added - highest))[..., -1:]) + highest
+    sums = _running_sum(_mlx_exp(logits - total))
+    return _before(sums), torch.from_numpy(np.float32(p) * sums[..., -1:])
 
 
 NUCLEI = {
@@ -105,34 +171,25 @@ NUCLEI = {
         "from the top, the token that passes p stays", ">", _passing, "sort"
     ),
     "ascending": Nucleus(
-        "from the bottom, removed while the mass is at most 1 - p",
-        "<=",
-        _ascending,
-        "sort",
+        "from the bottom, removed up to a mass of 1 - p", "<=", _ascending, "sort"
     ),
     "ascending_float32": Nucleus(
-        "from the bottom, removed while the mass is at most 1 - p in float32",
-        "<=",
-        _ascending_float32,
-        "sort",
+        "from the bottom, removed to 1 - p in float32", "<=", _ascending_float32, "sort"
     ),
     "float32": Nucleus(
-        "from the top in float32, the token that reaches p stays",
+        "from the top in float32, to the token that reaches p",
         ">=",
-        _one_by_one,
+        _float32,
         "lowest_id",
     ),
     "float32_exceeding": Nucleus(
-        "from the top in float32, the token that passes p stays",
+        "from the top in float32, to the token that passes p",
         ">",
-        _by_rank,
+        _float32_by_rank,
         "lowest_id",
     ),
     "from_above": Nucleus(
-        "from the top, the token that reaches p stays, and its equals",
-        ">=",
-        _mlx,
-        "kept",
+        "from the top, to the token that reaches p and its equals", ">=", _mlx, "kept"
     ),
 }
 """The rules by name: XSLM's, scratch LLM's, transformers', vLLM's, llama.cpp's,

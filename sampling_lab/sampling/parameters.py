@@ -65,16 +65,10 @@ class StepContext:
         return self.dialect.variants.get(self.name, {})
 
     @property
-    def is_sorted(self) -> bool:
-        """Whether an earlier stage has sorted the engine's one list of candidates."""
-        sorts = self.values["top_n_sigma"] or self.values["top_k"]
-        return self.dialect.keeps_list and bool(sorts)
-
-    @property
     def listed(self) -> int | None:
-        """How many candidates that list holds after top-k; None without a list."""
-        length = self.values["top_k"] or sys.maxsize
-        return length if self.dialect.keeps_list else None
+        """The length of the engine's sorted list, 0 if not sorted; None without one."""
+        by_rank = sys.maxsize if self.values["top_n_sigma"] else 0
+        return (self.values["top_k"] or by_rank) if self.dialect.keeps_list else None
 
     def coin(self) -> float:
         """Return the random number of XTC at this step, in [0, 1)."""
@@ -161,7 +155,7 @@ class ParameterTable:
         "keep the most likely tokens that reach this mass together; in (0, 1], 1 is "
         "off",
         "truncation",
-        lambda value, at: truncation.TopP(value, at.dialect.nucleus, at.is_sorted),
+        lambda value, at: truncation.TopP(value, at.dialect.nucleus, bool(at.listed)),
         engine_names={"llama.cpp": "--top-p"},
     )
     min_p: float | None = row(

@@ -8,8 +8,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from . import float32_sums, validation
-from .nucleus import NUCLEI
+from . import validation
+from .nucleus import NUCLEI, typical_masses
 from .sorting import sorted_values
 from .stage import Criterion, Stage, as_float, ranks
 
@@ -74,7 +74,7 @@ class TopP(Stage):
         if self.p >= 1.0:
             return logits.clone()
         nucleus, ordered = NUCLEI[self.rule], sorted_values(logits)
-        down, size = nucleus.descending, ordered.shape[-1]
+        down, size = nucleus.removed != "<=", ordered.shape[-1]
         ordered = ordered.flip(-1) if down else ordered
         given = ordered if self.by_rank else logits
         mass, bound = nucleus.compare(ordered, given, self.p)
@@ -97,12 +97,13 @@ class TopP(Stage):
     def criterion(self, logits: Tensor) -> Criterion:
         """Return the cumulative mass that decides about each token."""
         logits, nucleus = as_float(logits), NUCLEI[self.rule]
-        down, stable = nucleus.descending, nucleus.ties != "sort"
+        down, stable = nucleus.removed != "<=", nucleus.ties != "sort"
         ordered, order = torch.sort(logits, descending=down, stable=stable)
         given = ordered if self.by_rank else logits
         mass, bound = nucleus.compare(ordered, given, self.p)
         values = torch.empty_like(mass).scatter_(-1, order, mass)
-        return Criterion(nucleus.quantity, values, nucleus.removed, float(bound))
+        what = "mass before it" if down else "mass up to it from below"
+        return Criterion(what, values, nucleus.removed, float(bound))
 
 
 @dataclass(frozen=True)
@@ -142,9 +143,9 @@ class TypicalP(Stage):
 
     Args:
         p: in (0, 1].
-        listed: how many candidates llama.cpp's list holds, which it walks down, so that
-            one of several tokens equally far from the entropy may be removed (see
-            `float32_sums.typical_order`); None follows transformers.
+        listed: how many candidates llama.cpp's list holds, 0 for all; it walks down the
+            list, so that one of several tokens equally far may be removed (see
+            `typical_masses`). None follows transformers.
     """
 
     p: float
@@ -157,35 +158,20 @@ class TypicalP(Stage):
         logits = as_float(logits)
         if self.p >= 1.0:
             return logits.clone()
-        if self.listed is not None:
-            rows = logits.reshape(-1, logits.shape[-1])
-            return torch.stack([self._walked(row) for row in rows]).view_as(logits)
         distance, farthest = self._compared(logits)
         return logits.masked_fill(distance > farthest, -torch.inf)
 
     def criterion(self, logits: Tensor) -> Criterion:
-        """Return each distance from the entropy, in nats, or the place by it."""
-        logits = as_float(logits)
-        if self.listed is not None:
-            places = torch.full_like(logits, torch.inf)
-            order, count = self._order(logits)
-            places[order] = torch.arange(1.0, len(order) + 1, device=logits.device)
-            return Criterion("place by typicality", places, ">", float(count))
-        distance, farthest = self._compared(logits)
-        return Criterion("distance from entropy", distance, ">", farthest.item())
-
-    def _walked(self, logits: Tensor) -> Tensor:
-        order, count = self._order(logits)
-        kept = torch.zeros_like(logits, dtype=torch.bool)
-        kept[order[:count]] = True
-        return logits.masked_fill(~kept, -torch.inf)
-
-    def _order(self, logits: Tensor) -> tuple[Tensor, int]:
-        length = min(self.listed or 0, len(logits))
-        return float32_sums.typical_order(logits, self.p, length)
+        """Return each token's distance from the entropy, in nats, or mass nearer it."""
+        distance, farthest = self._compared(as_float(logits))
+        what = "distance from entropy" if self.listed is None else "mass nearer entropy"
+        return Criterion(what, distance, ">", farthest.item())
 
     def _compared(self, logits: Tensor) -> tuple[Tensor, Tensor]:
         """Return distances (..., V) and the greatest one that is kept (..., 1)."""
+        if self.listed is not None:
+            masses = typical_masses(logits, self.listed or logits.shape[-1])
+            return masses, masses.new_tensor(self.p)
         log_probs = logits.log_softmax(-1)
         entropy = -(log_probs * log_probs.exp()).nansum(-1, keepdim=True)
         distance = (-log_probs - entropy).abs()
@@ -293,9 +279,9 @@ class XTC(Stage):
         return probs, probs.masked_fill(unlikely, torch.inf).amin(-1, keepdim=True)
 
 
-def _count_below(mass: Tensor, bound: Tensor, *, equal: bool = False) -> Tensor:
+def _count_below(mass: Tensor, bound: Tensor | float, *, equal: bool = False) -> Tensor:
     """Return how many of an ascending mass (..., V) lie below a bound, (..., 1)."""
-    bounds = bound.to(mass).expand((*mass.shape[:-1], 1)).contiguous()
+    bounds = torch.zeros_like(mass[..., :1]) + bound
     return torch.searchsorted(mass, bounds, right=equal)
 
 

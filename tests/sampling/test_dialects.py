@@ -153,4 +153,3 @@ def test_the_table_tells_checked_from_unchecked():
 def test_ollama_is_named_by_the_engine_that_it_runs():
     with pytest.raises(ParameterError, match=r"llama\.cpp, .* or 'ollama<0.30'"):
         find_dialect("ollama")
-    assert find_dialect("ollama-before-0.30") is find_dialect("ollama<0.30")

@@ -60,7 +60,7 @@ def swapped(name, first, second):
 
 def by_lowest_id(rule):
     """Return the rules of top-p with one that breaks ties by id."""
-    changed = dataclasses.replace(nucleus.NUCLEI[rule], ties="lowest_id")
+    changed = nucleus.NUCLEI[rule]._replace(ties="lowest_id")
     return {**nucleus.NUCLEI, rule: changed}
 
 
