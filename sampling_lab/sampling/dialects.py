@@ -163,8 +163,8 @@ _LLAMA_CPP = Dialect(
         }
     ),
     remarks="it draws and tosses its coin with C++'s mt19937; which of several tied "
-    "tokens it keeps depends on its sort; a ban is a bias of minus infinity; top-p "
-    "adds up by rank after typical-p, where it adds up in typical-p's order",
+    "tokens it keeps depends on its sort; a ban is a bias of minus infinity; after "
+    "typical-p, top-p adds up in its order, here by rank or by id",
     variants=MappingProxyType({"xtc_probability": {"ties": "one"}}),
     keeps_list=True,
 )

@@ -66,7 +66,7 @@ def typical_masses(logits: Tensor, length: int) -> Tensor:
     if np.isnan(entropy).any():
         order = np.where(np.isnan(entropy), _order_of_equals(probs.shape[-1]), order)
     before = _before(_running_sum(np.take_along_axis(probs, order, axis=-1)))
-    ids = ids.gather(-1, torch.from_numpy(order))
+    ids = ids.gather(-1, torch.from_numpy(order).to(ids.device))
     return torch.full_like(logits, torch.inf).scatter(-1, ids, before.to(logits))
 
 
@@ -148,10 +148,11 @@ def _ascending_float32(ordered: Tensor, given: Tensor, p: float) -> Compared:
 
 
 def _float32(ordered: Tensor, given: Tensor, p: float) -> Compared:
-    return _before(_running_sum(_probabilities(ordered.float(), given.float()))), p
+    sums = _running_sum(_probabilities(ordered.float(), given.float()))
+    return _before(sums).to(ordered.device), p
 
 
-def _float32_by_rank(ordered: Tensor, given: Tensor, p: float) -> Compared:
+def _by_rank(ordered: Tensor, given: Tensor, p: float) -> Compared:
     return _float32(ordered, ordered, p)
 
 
@@ -159,8 +160,8 @@ def _mlx(ordered: Tensor, given: Tensor, p: float) -> Compared:
     logits, added = (x.float().cpu().numpy() for x in (ordered, given))
     highest = logits[..., :1]
     total = np.log(_running_sum(_mlx_exp(added - highest))[..., -1:]) + highest
-    sums = _running_sum(_mlx_exp(logits - total))
-    return _before(sums), torch.from_numpy(np.float32(p) * sums[..., -1:])
+    sums = torch.from_numpy(_running_sum(_mlx_exp(logits - total))).to(ordered.device)
+    return _before(sums), p * sums[..., -1:]
 
 
 NUCLEI = {
@@ -177,16 +178,10 @@ NUCLEI = {
         "from the bottom, removed to 1 - p in float32", "<=", _ascending_float32, "sort"
     ),
     "float32": Nucleus(
-        "from the top in float32, to the token that reaches p",
-        ">=",
-        _float32,
-        "lowest_id",
+        "from the top in float32, to what reaches p", ">=", _float32, "lowest_id"
     ),
     "float32_exceeding": Nucleus(
-        "from the top in float32, to the token that passes p",
-        ">",
-        _float32_by_rank,
-        "lowest_id",
+        "from the top in float32, to what passes p", ">", _by_rank, "lowest_id"
     ),
     "from_above": Nucleus(
         "from the top, to the token that reaches p and its equals", ">=", _mlx, "kept"

@@ -285,9 +285,7 @@ def _count_below(mass: Tensor, bound: Tensor | float, *, equal: bool = False) ->
     return torch.searchsorted(mass, bounds, right=equal)
 
 
-def _keep(
-    logits: Tensor, least: Tensor, count: Tensor | int, ties: str = "lowest_id"
-) -> Tensor:
+def _keep(logits: Tensor, least: Tensor, count: Tensor | int, ties: str) -> Tensor:
     """Keep the `count` highest logits, of which `least` is the lowest; ties by id."""
     found = (logits >= least).sum(-1, keepdim=True)
     if ties == "kept" or bool((found == count).all()):
