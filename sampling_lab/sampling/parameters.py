@@ -52,17 +52,12 @@ class StepContext:
         """Return the earlier tokens that count for this parameter."""
         with_prompt = self.values["penalize_prompt"]
         if with_prompt is None:
-            with_prompt = self.name in self.dialect.counts_prompt
+            with_prompt = self.name not in self.dialect.ignores_prompt
         first = 0 if with_prompt else self.prompt_length
         window = self.values["penalty_window"] if self.name in PENALTIES else None
         if window:
             first = max(first, len(self.token_ids) - window)
         return tuple(self.token_ids[first:])
-
-    @property
-    def variant(self) -> Mapping[str, Any]:
-        """The further fields that the dialect gives to this parameter's stage."""
-        return self.dialect.variants.get(self.name, {})
 
     @property
     def listed(self) -> int | None:
@@ -136,7 +131,7 @@ class ParameterTable:
         "temperature",
         "divide the logits by it; >= 0, 1 changes nothing, 0 is greedy",
         "temperature",
-        lambda value, at: Temperature(value, **at.variant),
+        lambda value, at: Temperature(value),
         engine_names={"llama.cpp": "--temp", "mlx": "temp"},
     )
     top_k: int | None = row(
@@ -209,9 +204,7 @@ class ParameterTable:
         "how often XTC removes all top choices but the least likely; in [0, 1], 0 is "
         "off",
         "truncation",
-        lambda value, at: truncation.XTC(
-            value, at.values["xtc_threshold"], at.coin(), **at.variant
-        ),
+        lambda value, at: truncation.XTC(value, at.values["xtc_threshold"], at.coin()),
         per_step=True,
         engine_names={"llama.cpp": "--xtc-probability"},
     )
@@ -228,7 +221,7 @@ class ParameterTable:
         "logit bias",
         "numbers that are added to the logits of tokens, by token id",
         "adjustment",
-        lambda value, at: penalties.LogitBias(value, **at.variant),
+        lambda value, at: penalties.LogitBias(value),
         value="biases",
         engine_names={"llama.cpp": "--logit-bias", "transformers": "sequence_bias"},
     )

@@ -287,8 +287,8 @@ def _count_below(mass: Tensor, bound: Tensor | float, *, equal: bool = False) ->
 
 def _keep(logits: Tensor, least: Tensor, count: Tensor | int, ties: str) -> Tensor:
     """Keep the `count` highest logits, of which `least` is the lowest; ties by id."""
-    found = (logits >= least).sum(-1, keepdim=True)
-    if ties == "kept" or bool((found == count).all()):
+    exactly = ties == "kept" or (logits >= least).sum(-1, keepdim=True) == count
+    if bool(torch.as_tensor(exactly).all()):
         return logits.masked_fill(logits < least, -torch.inf)
     tied = logits == least
     room = count - (logits > least).sum(-1, keepdim=True)  # (..., 1)

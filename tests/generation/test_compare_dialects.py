@@ -79,8 +79,8 @@ def test_the_table_marks_what_is_not_checked(monkeypatch):
     monkeypatch.setitem(DIALECTS, "llama.cpp", unchecked)
     rows = compare_dialects(TOY, COLD).table()
     assert [row["kept"] for row in rows] == [1, 1, 1, 2, 1, 2, 1]
-    assert rows[2]["status"] == "checked against the engine"
-    assert rows[3]["status"] == "not checked against the engine"
+    assert rows[2]["checked"].startswith("texts of `generate`")
+    assert rows[3]["checked"] == ""
 
 
 def test_penalties_see_the_history_as_each_engine_does():

@@ -1,6 +1,5 @@
 """Dialects: the two rules that differ, told apart on small rows."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ from sampling_lab.sampling.dialects import (
     find_dialect,
 )
 from sampling_lab.sampling.draws import DRAWS
+from sampling_lab.sampling.nucleus import NUCLEI
 from sampling_lab.sampling.parameters import (
     ADJUSTMENTS,
     TRUNCATIONS,
@@ -130,24 +130,16 @@ def test_every_dialect_names_fields_and_draws_that_exist():
         assert [name for name in order if name not in lacks] == [*dialect.own]
         assert SamplingParams(**dialect.defaults)
         assert dialect.draw in DRAWS
-        assert dialect.mirrors
+        assert dialect.nucleus in NUCLEI
+        assert dialect.mirrors and dialect.checked
     assert DEFAULT_DIALECT in DIALECTS
+    assert DIALECTS["ollama<0.30"].own == ("top_k", "temperature", "top_p", "min_p")
+    assert DIALECTS["llama.cpp"].defaults["top_k"] == 40
 
 
 def test_an_unknown_dialect_is_named_with_the_known_ones():
     with pytest.raises(ParameterError, match=r"one of xslm, .* or None, got 'gpt'"):
         find_dialect("gpt")
-
-
-def test_the_table_tells_checked_from_unchecked():
-    rows = {name: dialect.to_dict() for name, dialect in DIALECTS.items()}
-    for name, row in rows.items():
-        assert row["status"] == "checked against the engine"
-        assert row["checked with"] == DIALECTS[name].checked != ""
-    new = replace(DIALECTS["mlx"], checked="").to_dict()
-    assert new["status"] == "not checked against the engine"
-    assert rows["ollama<0.30"]["order"] == "top-k → temperature → top-p → min-p"
-    assert rows["llama.cpp"]["defaults"].startswith("temperature 0.8, top_k 40")
 
 
 def test_ollama_is_named_by_the_engine_that_it_runs():

@@ -58,10 +58,9 @@ def swapped(name, first, second):
     return dialect(name, own=tuple(own))
 
 
-def by_lowest_id(rule):
-    """Return the rules of top-p with one that breaks ties by id."""
-    changed = nucleus.NUCLEI[rule]._replace(ties="lowest_id")
-    return {**nucleus.NUCLEI, rule: changed}
+def changed_rule(name, **changes):
+    """Return the rules of top-p with one of them changed."""
+    return {**nucleus.NUCLEI, name: nucleus.NUCLEI[name]._replace(**changes)}
 
 
 def order_table(name, temperature, probs):
@@ -116,9 +115,12 @@ REPEATING = penalties.NoRepeatNGram.repeating
 MUTANTS = [
     Mutant(
         "the token that reaches p is dropped",
-        nucleus,
-        "_mass_before",
-        lambda ordered: ordered.double().softmax(-1).cumsum(-1),
+        truncation,
+        "NUCLEI",
+        changed_rule(
+            "descending",
+            compare=lambda ordered, _, p: (ordered.softmax(-1).cumsum(-1), p),
+        ),
         crossing,
     ),
     Mutant(
@@ -132,7 +134,7 @@ MUTANTS = [
         "the ascending rule removes ties by id",
         truncation,
         "NUCLEI",
-        by_lowest_id("ascending"),
+        changed_rule("ascending", ties="lowest_id"),
         lambda: test_stage.test_top_p_equals_its_rule_written_with_a_full_sort(
             1025, "ties", 0.5
         ),
@@ -141,7 +143,7 @@ MUTANTS = [
         "scratch LLM's nucleus breaks ties by id",
         truncation,
         "NUCLEI",
-        by_lowest_id("exceeding"),
+        changed_rule("exceeding", ties="lowest_id"),
         recorded_rows,
     ),
     Mutant(
@@ -317,7 +319,7 @@ MUTANTS = [
         "the prompt counts everywhere",
         dialects,
         "DIALECTS",
-        dialect("vllm", counts_prompt=frozenset(parameters.PENALTIES)),
+        dialect("vllm", ignores_prompt=frozenset()),
         test_params.test_where_the_prompt_counts_is_the_engines_way,
     ),
     Mutant(
