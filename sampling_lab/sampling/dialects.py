@@ -128,7 +128,7 @@ _LLAMA_CPP = Dialect(
     ),
     remarks="it draws and tosses its coin with C++'s mt19937; which of several tied "
     "tokens it keeps depends on its sort; a ban is a bias of minus infinity; after "
-    "typical-p, top-p adds up in its order, here by rank or by id; at temperature 0 its "
+    "typical-p, top-p adds up in its order, here by rank or id; at temperature 0 its "
     "XTC and typical-p act, here no truncation does",
     variants={"xtc_probability": {"ties": "one"}},
     keeps_list=True,
