@@ -216,7 +216,7 @@ class _Search:
 
     def _final(self, temperature: float) -> Tensor:
         """Return the final logits (V,) at a temperature, by the chain itself."""
-        scaled = Temperature(temperature, shifted=self.temperature.shifted)
+        scaled = replace(self.temperature, temperature=temperature)
         return Chain((scaled, *self.later))(self.logits)
 
     def _choose(self, temperature: float) -> int:

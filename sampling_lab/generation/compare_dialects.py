@@ -87,7 +87,7 @@ class DialectComparison:
                 "entropy": ledger.entropy,
                 "top": ledger.top(1)[0],
                 "top final": ledger.final_probs.max().item(),
-                "status": DIALECTS[name].status,
+                "checked": DIALECTS[name].checked,
             }
             for name, ledger in self.ledgers.items()
         ]
@@ -150,7 +150,7 @@ class DialectRuns:
                 "dialect": name,
                 "first difference": self.first_difference(reference, name),
                 "text": generation.text,
-                "status": DIALECTS[name].status,
+                "checked": DIALECTS[name].checked,
             }
             for name, generation in self.generations.items()
         ]

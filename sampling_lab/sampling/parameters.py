@@ -9,6 +9,7 @@ sampler is a stage and a row; CONTRIBUTING.md adds one as an example.
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cache
@@ -51,12 +52,18 @@ class StepContext:
         """Return the earlier tokens that count for this parameter."""
         with_prompt = self.values["penalize_prompt"]
         if with_prompt is None:
-            with_prompt = self.name in self.dialect.counts_prompt
+            with_prompt = self.name not in self.dialect.ignores_prompt
         first = 0 if with_prompt else self.prompt_length
         window = self.values["penalty_window"] if self.name in PENALTIES else None
         if window:
             first = max(first, len(self.token_ids) - window)
         return tuple(self.token_ids[first:])
+
+    @property
+    def listed(self) -> int | None:
+        """The length of the engine's sorted list, 0 if not sorted; None without one."""
+        by_rank = sys.maxsize if self.values["top_n_sigma"] else 0
+        return (self.values["top_k"] or by_rank) if self.dialect.keeps_list else None
 
     def coin(self) -> float:
         """Return the random number of XTC at this step, in [0, 1)."""
@@ -124,7 +131,7 @@ class ParameterTable:
         "temperature",
         "divide the logits by it; >= 0, 1 changes nothing, 0 is greedy",
         "temperature",
-        lambda value, at: Temperature(value, at.dialect.shifted),
+        lambda value, at: Temperature(value),
         engine_names={"llama.cpp": "--temp", "mlx": "temp"},
     )
     top_k: int | None = row(
@@ -143,7 +150,7 @@ class ParameterTable:
         "keep the most likely tokens that reach this mass together; in (0, 1], 1 is "
         "off",
         "truncation",
-        lambda value, at: truncation.TopP(value, at.dialect.nucleus),
+        lambda value, at: truncation.TopP(value, at.dialect.nucleus, bool(at.listed)),
         engine_names={"llama.cpp": "--top-p"},
     )
     min_p: float | None = row(
@@ -178,7 +185,7 @@ class ParameterTable:
         "typical-p",
         "keep the tokens nearest the entropy, to this mass; in (0, 1], 1 is off",
         "truncation",
-        lambda value, at: truncation.TypicalP(value),
+        lambda value, at: truncation.TypicalP(value, at.listed),
         engine_names={"llama.cpp": "--typical"},
     )
     top_n_sigma: float | None = row(

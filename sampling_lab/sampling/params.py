@@ -134,7 +134,10 @@ class SamplingParams(ParameterTable):
         for name in self.stage_names:
             at = StepContext(name, vars(self), self.rules, token_ids, prompt_length)
             if make := PARAMETERS[name].stage:
-                stages.append(make(getattr(self, name), at))
+                stage: Any = make(getattr(self, name), at)
+                if variant := self.rules.variants.get(name):
+                    stage = dataclasses.replace(stage, **variant)
+                stages.append(stage)
         return Chain(tuple(stages))
 
     def draw(self) -> Draw:

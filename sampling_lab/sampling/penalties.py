@@ -7,6 +7,7 @@ decides which tokens count: with or without the prompt, and how far back.
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Sequence
@@ -90,9 +91,11 @@ class LogitBias(Stage):
 
     Args:
         biases: a mapping of token ids to added numbers, or pairs of them.
+        limit: a bias beyond plus or minus this acts as this, as vLLM's does.
     """
 
     biases: tuple[tuple[int, float], ...]
+    limit: float = math.inf
     name: ClassVar[str] = "logit bias"
     adjusts: ClassVar[bool] = True
     limits: ClassVar = {"biases": validation.biases}
@@ -100,7 +103,7 @@ class LogitBias(Stage):
     def __call__(self, logits: Tensor) -> Tensor:
         """Return the logits with the biases added."""
         result, biases = as_float(logits).clone(), dict(self.biases or ())
-        added = result.new_tensor(list(biases.values()))
+        added = result.new_tensor(list(biases.values())).clamp(-self.limit, self.limit)
         result[..., _index(tuple(biases), result)] += added
         return result
 

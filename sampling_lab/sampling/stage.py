@@ -72,17 +72,22 @@ class Temperature(Stage):
         temperature: >= 0; 0 means greedy.
         shifted: subtract the highest logit first, as XSLM does; the distribution is
             the same, the rounding is not.
+        normalized: multiply log-probabilities by 1 / temperature, as mlx-lm does; only
+            the rounding differs here too.
+        least: a temperature between 0 and this one acts as this, as vLLM's does.
     """
 
     temperature: float
     shifted: bool = False
+    normalized: bool = False
+    least: float = 0.0
     name: ClassVar[str] = "temperature"
     limits: ClassVar = {"temperature": validation.TEMPERATURE}
 
     def __call__(self, logits: Tensor) -> Tensor:
         """Return the scaled logits."""
         logits = as_float(logits)
-        if self.temperature < torch.finfo(logits.dtype).tiny:
+        if self._acting < torch.finfo(logits.dtype).tiny:
             return _only_highest(logits)
         scaled = self._scaled(logits)
         overflows = ~scaled.amax(-1, keepdim=True).isfinite()  # (..., 1)
@@ -100,7 +105,13 @@ class Temperature(Stage):
     def _scaled(self, logits: Tensor) -> Tensor:
         if self.shifted:
             logits = logits - logits.amax(-1, keepdim=True)  # (..., V)
-        return logits / self.temperature
+        if self.normalized:
+            return (logits - logits.logsumexp(-1, keepdim=True)) * (1 / self._acting)
+        return logits / self._acting
+
+    @property
+    def _acting(self) -> float:
+        return self.temperature and max(self.temperature, self.least)
 
 
 def check_logits(logits: Tensor, where: str = "") -> None:

@@ -9,11 +9,9 @@ import torch
 from torch import Tensor
 
 from . import validation
+from .nucleus import NUCLEI, typical_masses
 from .sorting import sorted_values
 from .stage import Criterion, Stage, as_float, ranks
-
-_REACHED = 1e-6
-"""A cumulative mass this close below p counts as p: float32 cannot tell better."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +38,7 @@ class TopK(Stage):
         if self.k >= logits.shape[-1]:
             return logits.clone()
         kth = logits.topk(self.k).values[..., -1:]  # (..., 1)
-        if self.ties == "lowest_id":
-            return _keep(logits, kth, self.k)
-        return logits.masked_fill(logits < kth, -torch.inf)
+        return _keep(logits, kth, self.k, self.ties)
 
     def criterion(self, logits: Tensor) -> Criterion:
         """Return each token's rank against k."""
@@ -57,21 +53,19 @@ class TopP(Stage):
 
     Args:
         p: in (0, 1].
-        rule: "descending" adds up from the most likely token and keeps a token while
-            the mass before it is below p (equal logits: lowest id first), so that
-            the token that reaches p stays; "exceeding" keeps one while that mass is
-            at most p, so that the token that passes p stays, the arithmetic of
-            train-llm-from-scratch to the last bit; "ascending" adds up from the
-            least likely and removes while the mass is <= 1 - p, the arithmetic of
-            transformers 5 to the last bit.
+        rule: a name in `nucleus.NUCLEI`: what an engine adds up and compares, and
+            which of several equal logits it keeps.
+        by_rank: whether an earlier stage has sorted the logits, for a rule whose sum
+            depends on their order.
     """
 
     p: float
     rule: str = "descending"
+    by_rank: bool = False
     name: ClassVar[str] = "top-p"
     limits: ClassVar = {
         "p": validation.PROBABILITY,
-        "rule": validation.one_of("descending", "exceeding", "ascending"),
+        "rule": validation.one_of(*NUCLEI),
     }
 
     def __call__(self, logits: Tensor) -> Tensor:
@@ -79,51 +73,37 @@ class TopP(Stage):
         logits = as_float(logits)
         if self.p >= 1.0:
             return logits.clone()
-        if self.rule != "descending":
-            return self._as_sorted(logits)
-        ordered = sorted_values(logits).flip(-1)
-        mass = _mass_before(ordered)
-        size = _count_below(mass, self.p - _REACHED).clamp(min=1)  # (..., 1)
-        return _keep(logits, ordered.gather(-1, size - 1), size)
-
-    def criterion(self, logits: Tensor) -> Criterion:
-        """Return the cumulative mass that decides about each token."""
-        logits = as_float(logits)
-        down, stable = self.rule != "ascending", self.rule == "descending"
-        ordered, order = torch.sort(logits, descending=down, stable=stable)
-        mass, threshold = ordered.softmax(-1).cumsum(-1), self.p
-        what, relation = "mass before it", ">"
-        if self.rule == "descending":
-            mass, relation = _mass_before(ordered), ">="
-        elif self.rule == "exceeding":
-            mass = mass.roll(1, -1)
-            mass[..., 0] = 0.0
-        else:
-            what, relation, threshold = "mass up to it from below", "<=", 1 - self.p
-        values = torch.empty_like(mass).scatter_(-1, order, mass)
-        return Criterion(what, values, relation, threshold)
-
-    def _as_sorted(self, logits: Tensor) -> Tensor:
-        """Return logits cut by a rule that follows `torch.sort`, in ties too."""
-        down, ordered = self.rule == "exceeding", sorted_values(logits)
+        nucleus, ordered = NUCLEI[self.rule], sorted_values(logits)
+        down, size = nucleus.removed != "<=", ordered.shape[-1]
         ordered = ordered.flip(-1) if down else ordered
-        last = ordered.shape[-1] - 1
-        mass = ordered.softmax(-1).cumsum(-1)
-        cut = _count_below(mass, self.p if down else 1 - self.p, equal=True)
-        cut = cut + 1 if down else cut.clamp(max=last)  # (..., 1)
-        before = ordered.gather(-1, (cut - 1).clamp(0, last))
-        after = ordered.gather(-1, cut.clamp(max=last))
-        if not (before == after).any():
-            least_kept = before if down else after
-            return logits.masked_fill(logits < least_kept, -torch.inf)
+        given = ordered if self.by_rank else logits
+        mass, bound = nucleus.compare(ordered, given, self.p)
+        count = _count_below(mass, bound, equal=nucleus.removed != ">=")  # (..., 1)
+        count = (count if down else size - count).clamp(min=1)
+        least = ordered.gather(-1, count - 1 if down else size - count)
+        if nucleus.ties != "sort":
+            return _keep(logits, least, count, nucleus.ties)
+        beyond = ordered.gather(-1, (count if down else size - count - 1) % size)
+        if bool((beyond != least).all()):
+            return logits.masked_fill(logits < least, -torch.inf)
         # The cut goes through a tie, and torch.sort's own order of equal values,
         # which is not by id, says which of them are removed.
         order = torch.sort(logits, descending=down).indices
         place = torch.arange(logits.shape[-1], device=logits.device)
-        dropped = logits.shape[-1] - 1 - last
-        beyond = place >= cut if down else place < cut + dropped
+        beyond = place >= count if down else place < logits.shape[-1] - count
         removed = torch.zeros_like(beyond).scatter_(-1, order, beyond)
         return logits.masked_fill(removed, -torch.inf)
+
+    def criterion(self, logits: Tensor) -> Criterion:
+        """Return the cumulative mass that decides about each token."""
+        logits, nucleus = as_float(logits), NUCLEI[self.rule]
+        down, stable = nucleus.removed != "<=", nucleus.ties != "sort"
+        ordered, order = torch.sort(logits, descending=down, stable=stable)
+        given = ordered if self.by_rank else logits
+        mass, bound = nucleus.compare(ordered, given, self.p)
+        values = torch.empty_like(mass).scatter_(-1, order, mass)
+        what = "mass before it" if down else "mass up to it from below"
+        return Criterion(what, values, nucleus.removed, float(bound))
 
 
 @dataclass(frozen=True)
@@ -163,9 +143,13 @@ class TypicalP(Stage):
 
     Args:
         p: in (0, 1].
+        listed: how many candidates llama.cpp's list holds, 0 for all; it walks down the
+            list, so that one of several tokens equally far may be removed (see
+            `typical_masses`). None follows transformers.
     """
 
     p: float
+    listed: int | None = None
     name: ClassVar[str] = "typical-p"
     limits: ClassVar = {"p": validation.PROBABILITY}
 
@@ -178,12 +162,16 @@ class TypicalP(Stage):
         return logits.masked_fill(distance > farthest, -torch.inf)
 
     def criterion(self, logits: Tensor) -> Criterion:
-        """Return each token's distance from the entropy, in nats."""
+        """Return each token's distance from the entropy, in nats, or mass nearer it."""
         distance, farthest = self._compared(as_float(logits))
-        return Criterion("distance from entropy", distance, ">", farthest.item())
+        what = "distance from entropy" if self.listed is None else "mass nearer entropy"
+        return Criterion(what, distance, ">", farthest.item())
 
     def _compared(self, logits: Tensor) -> tuple[Tensor, Tensor]:
         """Return distances (..., V) and the greatest one that is kept (..., 1)."""
+        if self.listed is not None:
+            masses = typical_masses(logits, self.listed or logits.shape[-1])
+            return masses, masses.new_tensor(self.p)
         log_probs = logits.log_softmax(-1)
         entropy = -(log_probs * log_probs.exp()).nansum(-1, keepdim=True)
         distance = (-log_probs - entropy).abs()
@@ -245,11 +233,16 @@ class XTC(Stage):
         probability: how often it acts, in [0, 1].
         threshold: what counts as likely, a probability in [0, 1].
         coin: this step's random number in [0, 1]; see `draws.coin`.
+        above: whether a token must be above the threshold, as in mlx-lm.
+        ties: "kept" keeps all tokens equal to the least likely one that counts;
+            "one" keeps one of them, the highest id, as llama.cpp does.
     """
 
     probability: float
     threshold: float = 0.1
     coin: float = 0.0
+    above: bool = False
+    ties: str = "kept"
     name: ClassVar[str] = "XTC"
     limits: ClassVar = dict.fromkeys(
         ("probability", "threshold", "coin"), validation.FRACTION
@@ -261,14 +254,19 @@ class XTC(Stage):
         if not self.acts:
             return logits.clone()
         probs, least = self._compared(logits)
-        return logits.masked_fill(probs > least, -torch.inf)
+        removed = probs > least
+        if self.ties == "one":
+            tied = probs == least
+            removed |= tied & (tied.cumsum(-1) < tied.sum(-1, keepdim=True))
+        return logits.masked_fill(removed, -torch.inf)
 
     def criterion(self, logits: Tensor) -> Criterion | None:
         """Return each probability against that of the likely token that is kept."""
         if not self.acts:
             return None
         probs, least = self._compared(as_float(logits))
-        return Criterion("probability", probs, ">", least.item())
+        relation = ">=" if self.ties == "one" else ">"
+        return Criterion("probability", probs, relation, least.item())
 
     @property
     def acts(self) -> bool:
@@ -277,30 +275,20 @@ class XTC(Stage):
 
     def _compared(self, logits: Tensor) -> tuple[Tensor, Tensor]:
         probs = logits.softmax(-1)
-        likely = probs.masked_fill(probs < self.threshold, torch.inf)
-        return probs, likely.amin(-1, keepdim=True)
+        unlikely = probs <= self.threshold if self.above else probs < self.threshold
+        return probs, probs.masked_fill(unlikely, torch.inf).amin(-1, keepdim=True)
 
 
-def _mass_before(ordered: Tensor) -> Tensor:
-    """Return for logits in descending order the probability before each, (..., V).
-
-    It is summed in float64 and scaled to a total of 1, which removes the rounding of
-    a float32 softmax.
-    """
-    probs = ordered.softmax(-1).double()
-    mass = probs.cumsum(-1)
-    return (mass - probs) / mass[..., -1:]
-
-
-def _count_below(mass: Tensor, bound: float, *, equal: bool = False) -> Tensor:
+def _count_below(mass: Tensor, bound: Tensor | float, *, equal: bool = False) -> Tensor:
     """Return how many of an ascending mass (..., V) lie below a bound, (..., 1)."""
-    bounds = mass.new_full((*mass.shape[:-1], 1), bound)
+    bounds = torch.zeros_like(mass[..., :1]) + bound
     return torch.searchsorted(mass, bounds, right=equal)
 
 
-def _keep(logits: Tensor, least: Tensor, count: Tensor | int) -> Tensor:
+def _keep(logits: Tensor, least: Tensor, count: Tensor | int, ties: str) -> Tensor:
     """Keep the `count` highest logits, of which `least` is the lowest; ties by id."""
-    if bool(((logits >= least).sum(-1, keepdim=True) == count).all()):
+    exactly = ties == "kept" or (logits >= least).sum(-1, keepdim=True) == count
+    if bool(torch.as_tensor(exactly).all()):
         return logits.masked_fill(logits < least, -torch.inf)
     tied = logits == least
     room = count - (logits > least).sum(-1, keepdim=True)  # (..., 1)

@@ -73,7 +73,7 @@ def _caveats(params: SamplingParams, engine: str) -> Iterator[str]:
         yield f"{engine} has no penalty window: all tokens count"
     asked = params.penalize_prompt
     if asked is not None and any(
-        asked != (name in rules.counts_prompt) for name in penalties
+        asked != (name not in rules.ignores_prompt) for name in penalties
     ):
         does = "counts" if not asked else "does not count"
         yield f"{engine} {does} the prompt for {', '.join(map(label, penalties))}"

@@ -1,6 +1,7 @@
 """Dialects side by side: kept sets, distances, and the first token that differs."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -22,7 +23,7 @@ def test_kept_sets_and_groups():
     for name, kept in compared.kept.items():  # two put temperature last
         assert kept == ((0, 1) if name in ("llama.cpp", "mlx") else (0,))
     assert compared.groups == (
-        ("xslm", "scratch_llm", "transformers", "vllm", "ollama"),
+        ("xslm", "scratch_llm", "transformers", "vllm", "ollama<0.30"),
         ("llama.cpp", "mlx"),
     )
 
@@ -73,11 +74,13 @@ def test_the_same_rules_have_no_distance():
         assert distance.jensen_shannon < 1e-3
 
 
-def test_the_table_marks_what_is_not_checked():
+def test_the_table_marks_what_is_not_checked(monkeypatch):
+    unchecked = replace(DIALECTS["llama.cpp"], checked="")
+    monkeypatch.setitem(DIALECTS, "llama.cpp", unchecked)
     rows = compare_dialects(TOY, COLD).table()
     assert [row["kept"] for row in rows] == [1, 1, 1, 2, 1, 2, 1]
-    assert rows[2]["status"] == "checked against the engine"
-    assert rows[3]["status"] == "not checked against the engine"
+    assert rows[2]["checked"].startswith("texts of `generate`")
+    assert rows[3]["checked"] == ""
 
 
 def test_penalties_see_the_history_as_each_engine_does():

@@ -1,5 +1,7 @@
 """Pictures of engines side by side: the artists show the numbers behind them."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from matplotlib.figure import Figure
@@ -30,11 +32,12 @@ def test_every_dialect_has_a_row_with_its_numbers():
     ax.figure.draw_without_rendering()
 
 
-def test_a_tick_says_which_rules_are_checked():
+def test_a_tick_says_which_rules_are_checked(monkeypatch):
+    monkeypatch.setitem(DIALECTS, "mlx", replace(DIALECTS["mlx"], checked=""))
     ax = plots.plot_dialects(compare_dialects(TOY, COLD))
     for label in ax.get_yticklabels():
         name, mark = label.get_text().rsplit(maxsplit=1)
-        assert (mark == "✓") == DIALECTS[name].checked
+        assert (mark == "✓") == (name != "mlx")
 
 
 def test_removed_cells_are_hatched_as_in_other_pictures():

@@ -11,6 +11,7 @@ from sampling_lab.sampling import (
     dialects,
     draws,
     ledger,
+    nucleus,
     parameters,
     params,
     penalties,
@@ -55,6 +56,11 @@ def swapped(name, first, second):
     i, j = own.index(first), own.index(second)
     own[i], own[j] = own[j], own[i]
     return dialect(name, own=tuple(own))
+
+
+def changed_rule(name, **changes):
+    """Return the rules of top-p with one of them changed."""
+    return {**nucleus.NUCLEI, name: nucleus.NUCLEI[name]._replace(**changes)}
 
 
 def order_table(name, temperature, probs):
@@ -110,8 +116,11 @@ MUTANTS = [
     Mutant(
         "the token that reaches p is dropped",
         truncation,
-        "_mass_before",
-        lambda ordered: ordered.double().softmax(-1).cumsum(-1),
+        "NUCLEI",
+        changed_rule(
+            "descending",
+            compare=lambda ordered, _, p: (ordered.softmax(-1).cumsum(-1), p),
+        ),
         crossing,
     ),
     Mutant(
@@ -123,18 +132,18 @@ MUTANTS = [
     ),
     Mutant(
         "the ascending rule removes ties by id",
-        truncation.TopP,
-        "_as_sorted",
-        lambda self, x: truncation.TopP(self.p)(x),
+        truncation,
+        "NUCLEI",
+        changed_rule("ascending", ties="lowest_id"),
         lambda: test_stage.test_top_p_equals_its_rule_written_with_a_full_sort(
             1025, "ties", 0.5
         ),
     ),
     Mutant(
         "scratch LLM's nucleus breaks ties by id",
-        truncation.TopP,
-        "_as_sorted",
-        lambda self, x: truncation.TopP(self.p)(x),
+        truncation,
+        "NUCLEI",
+        changed_rule("exceeding", ties="lowest_id"),
         recorded_rows,
     ),
     Mutant(
@@ -185,7 +194,7 @@ MUTANTS = [
         "the highest ids of a tie are kept",
         truncation,
         "_keep",
-        lambda logits, least, count: logits.masked_fill(
+        lambda logits, least, count, ties: logits.masked_fill(
             (logits < least)
             | (
                 (logits == least) & ((logits == least).flip(-1).cumsum(-1).flip(-1) > 1)
@@ -310,7 +319,7 @@ MUTANTS = [
         "the prompt counts everywhere",
         dialects,
         "DIALECTS",
-        dialect("vllm", counts_prompt=frozenset(parameters.PENALTIES)),
+        dialect("vllm", ignores_prompt=frozenset()),
         test_params.test_where_the_prompt_counts_is_the_engines_way,
     ),
     Mutant(
