@@ -13,6 +13,7 @@ from ..checks import first_sentence, listed
 from ..formats import check_format
 from . import gguf as gguf_file
 from . import weights
+from .kinds import check_causal
 from .quiet import quiet
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ def load_module(
     try:
         with quiet():
             config = _config(directory, trust)
+            check_causal(config)
             held = weights.shapes(files)
             skeleton = weights.outline(config, held, directory, trust=trust)
             module, info = _read(directory, files, type(skeleton), config, dtype)
