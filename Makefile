@@ -41,7 +41,7 @@ app: setup fetch
 	@$(BIN)/sampling-lab app
 
 test: setup fetch lint
-	@$(BIN)/pytest --durations=10 --cov
+	@$(BIN)/pytest --numprocesses=2 --dist=loadgroup --durations=10 --cov
 	@$(BIN)/pytest --nbval --nbval-current-env --nbval-cell-timeout=120 notebooks
 
 lint: setup

@@ -87,7 +87,7 @@ REFUSED = [
     ("temperature", "1_0", "temperature must be a finite number >= 0, got '1_0'"),
     ("top-p", "1.5", "top_p must be in (0, 1], got 1.5"),
     ("top-k", "2.5", "top_k must be an integer >= 1"),
-    ("seed", "-1", "seed must be an integer in [0, 2**64) or None, got -1"),
+    ("seed", "1.5", "seed must be an integer in [0, 2**64) or None, got 1.5"),
     ("dialect", "klingon", "dialect must be one of"),
     ("draw_method", "lot", "draw_method must be one of 'choices', 'race'"),
     ("penalize-prompt", "maybe", "penalize_prompt must be one of True, False, None"),

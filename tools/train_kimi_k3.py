@@ -22,9 +22,14 @@ from transformers import KimiLinearForCausalLM, PreTrainedTokenizerFast
 from sampling_lab.models.kimi_k3.config import CHUNK_SIZE, read_config
 from sampling_lab.models.kimi_k3.model import FORMAT_VERSION
 from sampling_lab.models.kimi_k3.network import HEAD, build, tie
-from sampling_lab.models.xslm.training import PAIRS, Pairs
+from sampling_lab.models.xslm.training import PAIRS as XSLM_PAIRS
+from sampling_lab.models.xslm.training import Pairs
 from sampling_lab.sampling.one_thread import one_thread
 
+# XSLM's, but for the cat, which became one of them after this checkpoint was trained.
+PAIRS = tuple(
+    (question.replace("cat", "dog"), answer) for question, answer in XSLM_PAIRS
+)
 STEPS = 200
 LEARNING_RATE = 6e-3
 ROWS = 12

@@ -42,13 +42,15 @@ def run(args: argparse.Namespace) -> int:
     from .repl import Repl
     from .terminal import Terminal
 
-    params = SamplingParams(**{"seed": None, **given_parameters(args)})
-    if args.greedy:
-        params = params.replace(temperature=0)
+    given = given_parameters(args) | ({"temperature": 0} if args.greedy else {})
+    SamplingParams(**given)  # refused before anything is loaded
     if args.max_new_tokens is not None:
         whole_number("max_new_tokens", args.max_new_tokens)
+    model = load(args.checkpoint, device=args.device)
+    params = SamplingParams(**{"seed": None, **model.card.starting_params, **given})
+    params.resolve(model.card.dialect)  # its rule for seeds
     conversation = Conversation(
-        load(args.checkpoint, device=args.device),
+        model,
         system=args.system,
         raw=args.raw,
         remembers=not args.single_turn,

@@ -6,7 +6,9 @@ import json
 import re
 import sys
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ..errors import FetchError, ParameterError
@@ -28,9 +30,7 @@ def generate(args: Namespace) -> int:
     from ..generation.loop import generate, stream
     from ..sampling.validation import whole_number
 
-    requested = _requested(args)
-    is_greedy = getattr(args, "mode", None) == "greedy"
-    params = requested.replace(temperature=0) if is_greedy else requested
+    _requested(args)  # refused before anything is loaded
     prompt = _prompt(args)
     options = _given(args, "max_new_tokens", "stop")
     if "eos_id" in args:
@@ -38,6 +38,11 @@ def generate(args: Namespace) -> int:
     if "steps" in args:
         whole_number("--steps", args.steps)
     model = _load(args)
+    if prompt is None:
+        prompt = model.card.default_prompt or ""
+    requested = _requested(args, model.card.starting_params)
+    is_greedy = getattr(args, "mode", None) == "greedy"
+    params = requested.replace(temperature=0) if is_greedy else requested
     if "stream" in args:
         generation = _write_stream(stream(model, prompt, params, **options))
     else:
@@ -51,9 +56,17 @@ def generate(args: Namespace) -> int:
     return INTERRUPTED if generation.finish_reason == "cancelled" else 0
 
 
-def _prompt(args: Namespace) -> str | list[int]:
+def _prompt(args: Namespace) -> str | list[int] | None:
+    """Return what was given; None where the checkpoint's format has a prompt itself."""
     if "prompt" in args:
         return str(args.prompt)
+    if "token_ids" not in args:
+        from ..models.formats import begins_as
+
+        path = Path(args.checkpoint)
+        if path.is_file() and begins_as(path) == "json":
+            return None
+        raise ParameterError("give --prompt TEXT or --token-ids IDS")
     from ..sampling.settings_text import read_token_ids
 
     ids = read_token_ids(args.token_ids)
@@ -69,11 +82,14 @@ def _given(args: Namespace, *names: str) -> dict[str, Any]:
     return {name: getattr(args, name) for name in names if name in args}
 
 
-def _requested(args: Namespace) -> SamplingParams:
+def _requested(
+    args: Namespace, starting_params: Mapping[str, Any] = MappingProxyType({})
+) -> SamplingParams:
+    """Return what was given, over what the format begins with."""
     from ..sampling.params import SamplingParams
     from .options import given_parameters
 
-    return SamplingParams(**given_parameters(args))
+    return SamplingParams(**{**starting_params, **given_parameters(args)})
 
 
 def _load(args: Namespace) -> Model:
@@ -198,7 +214,9 @@ def _rows(card: ModelCard) -> Iterator[tuple[str, str]]:
     yield "chat template", "yes" if card.chat else "no"
     yield "max new tokens", f"{card.default_max_new_tokens} unless told otherwise"
     offered = ", ".join(f"{name} {value}" for name, value in card.defaults.items())
-    yield "author's defaults", f"{offered or 'none'} (offered, never applied unasked)"
+    applied = "begun with here and in the explorer"
+    applied = applied if card.starting_params else "offered, never applied unasked"
+    yield "author's defaults", f"{offered or 'none'} ({applied})"
     for name, value in card.details.items():
         yield name.replace("_", " "), str(value)
     for path in card.files:

@@ -152,8 +152,13 @@ def _add_generate(parser: argparse.ArgumentParser) -> None:
     add("--backend", choices=["reference", "fused"], help="of Kimi K3 checkpoints")
 
     group = parser.add_argument_group("prompt (exactly one of these)")
-    add = group.add_mutually_exclusive_group(required=True).add_argument
-    add("--prompt", type=_utf8, metavar="TEXT", help="text to continue, as it is")
+    add = group.add_mutually_exclusive_group().add_argument
+    add(
+        "--prompt",
+        type=_utf8,
+        metavar="TEXT",
+        help="text to continue, as it is; XSLM has $'Q: hi\\nA: '",
+    )
     add("--token-ids", metavar="IDS", help="integers, such as 7,13,29")
 
     add = parser.add_argument
@@ -162,7 +167,7 @@ def _add_generate(parser: argparse.ArgumentParser) -> None:
 
     add = parser.add_argument_group("length and end").add_argument
     add(
-        "--max-new-tokens",
+        *("--max-new-tokens", "--tokens"),
         type=read_number,
         metavar="N",
         help="default: the format's own",
@@ -217,6 +222,13 @@ def _add_fetch(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_train(parser: argparse.ArgumentParser) -> None:
+    from . import train
+
+    parser.set_defaults(run=train.run)
+    train.add_arguments(parser)
+
+
 def _add_lab(parser: argparse.ArgumentParser) -> None:
     from . import lab
 
@@ -236,6 +248,7 @@ _COMMANDS: dict[str, tuple[str, Callable[[argparse.ArgumentParser], None]]] = {
     "chat": ("Talk with a model, once or turn by turn.", _add_chat),
     "info": ("Print what is known about a checkpoint.", _add_info),
     "fetch": ("Download a model or tokenizer that git does not hold.", _add_fetch),
+    "train": ("Train a toy GPT, new or further, and write its checkpoint.", _add_train),
     "lab": ("Open the explorer in JupyterLab.", _add_lab),
     "app": ("Serve the explorer alone, as a page without code.", _add_app),
 }

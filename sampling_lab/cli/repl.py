@@ -189,9 +189,13 @@ class Repl:
             fields = parse_fields(rest, ("max_new_tokens",))
             limit = fields.pop("max_new_tokens", self.conversation.max_new_tokens)
             limit = whole_number("max_new_tokens", limit)
-            self.conversation.params = self.conversation.params.replace(**fields)
+            params = self.conversation.params.replace(**fields)
+            params.resolve(self.conversation.model.card.dialect)  # its rule for seeds
+            self.conversation.params = params
             self.conversation.max_new_tokens = limit
-        self._say_settings()
+        settings = _described(self.conversation.params)
+        limit = self.conversation.max_new_tokens
+        self.screen.remark(f"{settings}, at most {limit} tokens")
 
     def _take_authors(self) -> None:
         """Apply the checkpoint author's own settings, which nobody else does."""
@@ -202,11 +206,6 @@ class Repl:
             raise ParameterError("the author of this checkpoint names no settings")
         self.conversation.params = params.replace(**known)
 
-    def _say_settings(self) -> None:
-        conversation = self.conversation
-        settings = _described(conversation.params)
-        self.screen.remark(f"{settings}, at most {conversation.max_new_tokens} tokens")
-
     def _show(self, _: str) -> None:
         rows = {name.replace("_", "-"): value for name, value in self._rows().items()}
         lines = [f"{name:<15} {value}" for name, value in rows.items()]
@@ -214,12 +213,18 @@ class Repl:
 
     def _rows(self) -> dict[str, str]:
         conversation, card = self.conversation, self.conversation.model.card
-        rows = _settings(conversation.params)
-        if conversation.turns and not conversation.params.is_greedy:
-            rows["seed"] += (
-                f" (the last was {conversation.turns[-1].reply.params.seed})"
-            )
-        rows["dialect"] = conversation.params.dialect or f"{card.dialect}, its own"
+        params = conversation.params
+        rows = {
+            name: format_value(name, getattr(params, name))
+            for name, parameter in PARAMETERS.items()
+            if parameter.is_main or params.is_on(name)  # neutral ones say little
+        }
+        if params.seed is None:
+            rows["seed"] = "a fresh one for each reply"
+        if conversation.turns and not params.is_greedy:
+            last = conversation.turns[-1].reply.params.seed
+            rows["seed"] += f" (the last was {last})"
+        rows["dialect"] = params.dialect or f"{card.dialect}, its own"
         rows["max_new_tokens"] = f"{conversation.max_new_tokens:,}"
         rows["system"] = conversation.system or "none"
         rows["turns"] = f"{len(conversation.turns)}, {conversation.dropped} dropped"
@@ -246,7 +251,7 @@ class Repl:
         if params.is_greedy:
             self.screen.remark("temperature is 0, so the reply will be the same")
         elif params.seed is not None:
-            following = (params.seed + 1) % 2**64
+            following = 0 if params.seed == 2**64 - 1 else params.seed + 1
             self.conversation.params = params.replace(seed=following)
             self.screen.remark(f"seed {following}")
         count = len(self.conversation.turns)
@@ -290,15 +295,3 @@ def _described(params: SamplingParams) -> str:
     """Return the settings in words, the temperature always among them."""
     words = params.describe()
     return words if params.temperature != 1 else f"temperature 1, {words}"
-
-
-def _settings(params: SamplingParams) -> dict[str, str]:
-    """Return the main settings, and those of the others that differ from neutral."""
-    rows = {
-        name: format_value(name, getattr(params, name))
-        for name, parameter in PARAMETERS.items()
-        if parameter.is_main or params.is_on(name)
-    }
-    if params.seed is None:
-        rows["seed"] = "a fresh one for each reply"
-    return rows

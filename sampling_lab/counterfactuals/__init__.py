@@ -5,48 +5,24 @@
 `compare_frequencies` compares the tokens of many seeds with their probabilities.
 """
 
-from .envelope import Segment
-from .frequencies import (
-    FrequencyRow,
-    FrequencyTest,
-    SeedGrid,
-    compare_frequencies,
-    draw_many,
-    seed_grid,
-)
-from .noise import (
-    History,
-    RaceRow,
-    Slice,
-    StepNoise,
-    noise_of_step,
-    race_rows,
-    wheel_slices,
-)
-from .temperature_map import Flip, TemperatureMap, flips, temperature_map
-from .what_would_it_take import WhatItTakes, smallest_k, smallest_p, what_would_it_take
-
-__all__ = [
-    "Flip",
-    "FrequencyRow",
-    "FrequencyTest",
-    "History",
-    "RaceRow",
-    "SeedGrid",
-    "Segment",
-    "Slice",
-    "StepNoise",
-    "TemperatureMap",
-    "WhatItTakes",
-    "compare_frequencies",
-    "draw_many",
-    "flips",
-    "noise_of_step",
-    "race_rows",
-    "seed_grid",
-    "smallest_k",
-    "smallest_p",
-    "temperature_map",
-    "what_would_it_take",
-    "wheel_slices",
-]
+from .envelope import Segment as Segment
+from .frequencies import FrequencyRow as FrequencyRow
+from .frequencies import FrequencyTest as FrequencyTest
+from .frequencies import SeedGrid as SeedGrid
+from .frequencies import compare_frequencies as compare_frequencies
+from .frequencies import draw_many as draw_many
+from .frequencies import seed_grid as seed_grid
+from .noise import History as History
+from .noise import RaceRow as RaceRow
+from .noise import Slice as Slice
+from .noise import StepNoise as StepNoise
+from .noise import noise_of_step as noise_of_step
+from .noise import race_rows as race_rows
+from .noise import wheel_slices as wheel_slices
+from .temperature_map import Flip as Flip
+from .temperature_map import TemperatureMap as TemperatureMap
+from .temperature_map import temperature_map as temperature_map
+from .what_would_it_take import WhatItTakes as WhatItTakes
+from .what_would_it_take import smallest_k as smallest_k
+from .what_would_it_take import smallest_p as smallest_p
+from .what_would_it_take import what_would_it_take as what_would_it_take

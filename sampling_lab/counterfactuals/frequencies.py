@@ -231,14 +231,10 @@ def seed_grid(
     *,
     history: History = NO_HISTORY,
 ) -> SeedGrid:
-    """Return the token that each seed draws at each temperature.
+    """Return the token that each seed draws at each temperature; 0 is greedy.
 
-    Args:
-        logits: the model's logits, shape (V,).
-        params: all but the seed and the temperature.
-        seeds: one row each.
-        temperatures: one column each; 0 is greedy.
-        history: the tokens before; needed where `params.needs_history`.
+    `params` are all but the seed and the temperature; the other arguments are those of
+    `draw_many`.
     """
     settings = (params.replace(temperature=t) for t in temperatures)
     columns = [draw_many(logits, p, seeds, history=history).tolist() for p in settings]

@@ -88,11 +88,6 @@ class TemperatureMap:
         ]
 
 
-def flips(logits: Tensor, params: SamplingParams, **where: Any) -> tuple[Flip, ...]:
-    """Return the temperatures at which the choice changes; see `temperature_map`."""
-    return temperature_map(logits, params, **where).flips
-
-
 def temperature_map(
     logits: Tensor,
     params: SamplingParams,
@@ -132,7 +127,8 @@ def temperature_map(
         >>> temperature_map(logits, SamplingParams(seed=1)).flips
         ()
     """
-    _check_range(low, high)
+    if not 0 < low < high < math.inf:
+        raise ParameterError(f"low and high must be 0 < low < high, got {low}, {high}")
     if noise is None:
         step = history.step if step is None else step
         noise = noise_of_step(logits, params, step=step, drawn=drawn)
@@ -141,13 +137,10 @@ def temperature_map(
     kept = _searched_ids(steady, later)
     if noise.exponentials is not None:
         noise = replace(noise, exponentials=noise.exponentials[kept])
-    search = _Search(steady[kept], temperature, later, noise, low, high)
-    return _renamed(search.run(), kept.tolist())
-
-
-def _check_range(low: float, high: float) -> None:
-    if not 0 < low < high < math.inf:
-        raise ParameterError(f"low and high must be 0 < low < high, got {low}, {high}")
+    found = _Search(steady[kept], temperature, later, noise, low, high).run()
+    ids = kept.tolist()  # the search knows the tokens by their places in it
+    segments = (s._replace(token_id=ids[s.token_id]) for s in found.segments)
+    return replace(found, segments=tuple(segments))
 
 
 def _split(
@@ -181,12 +174,6 @@ def _searched_ids(logits: Tensor, later: Sequence[Stage]) -> Tensor:
     return torch.arange(len(logits)) if later and has_ties else kept
 
 
-def _renamed(found: TemperatureMap, token_ids: Sequence[int]) -> TemperatureMap:
-    """Return a map over places in `token_ids` as a map over these ids."""
-    segments = (s._replace(token_id=token_ids[s.token_id]) for s in found.segments)
-    return replace(found, segments=tuple(segments))
-
-
 @dataclass(frozen=True, eq=False)
 class _Search:
     """Which token wins where, given the logits that temperature divides.
@@ -214,7 +201,8 @@ class _Search:
         if self.noise.exponentials is None:
             self._check_wheel()
             return self._map(self._bisect([self.low, self.high]), False, _WHEEL)
-        lines = self._contenders(self.noise.exponentials)
+        kept = self._final(self.high) > -torch.inf  # no other temperature keeps more
+        lines = contenders(self.logits, kept, self.noise.exponentials)
         if moving:
             return self._map(self._nested(lines), False, _searched(names))
         return self._map(upper_envelope(lines, self.low, self.high), True, _EXACT)
@@ -233,10 +221,6 @@ class _Search:
 
     def _choose(self, temperature: float) -> int:
         return self.noise.choose(self._final(temperature))
-
-    def _contenders(self, exponentials: Tensor) -> list[Line]:
-        kept = self._final(self.high) > -torch.inf  # no other temperature keeps more
-        return contenders(self.logits, kept, exponentials)
 
     def _check_wheel(self) -> None:
         kept = int((self._final(self.high) > -torch.inf).sum())

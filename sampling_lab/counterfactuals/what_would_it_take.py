@@ -115,8 +115,9 @@ def smallest_p(
     params = params or SamplingParams()
 
     def keeps(n: int) -> bool:
-        with_p = params.replace(top_p=n / _P_STEPS)
-        return bool(_kept(with_p, logits, history)[token_id])
+        return bool(
+            _kept(params.replace(top_p=n / _P_STEPS), logits, history)[token_id]
+        )
 
     n = _smallest(keeps, _P_STEPS)
     return None if n is None else n / _P_STEPS
@@ -151,15 +152,8 @@ def what_would_it_take(
     kept and ahead at every temperature, top-k, top-p and min-p. Without such a rival,
     the smallest top-k that keeps the token lets it win at a high enough temperature.
 
-    Args:
-        logits: the model's logits of that step, shape (V,).
-        params: the current settings.
-        token_id: the token.
-        step: how many tokens the seed has drawn before, as in `temperature_map`.
-        drawn: what a generation drew at that step, instead of `step`.
-        history: the tokens before; needed where `params.needs_history`.
-        low: the lowest temperature to consider.
-        high: the highest.
+    `params` are the current settings; the other arguments are those of
+    `temperature_map`.
     """
     step = history.step if step is None else step
     noise = noise_of_step(logits, params, step=step, drawn=drawn)

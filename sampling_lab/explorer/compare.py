@@ -61,10 +61,10 @@ class Compare(LabWidget):
 
     Example:
         >>> compare = Compare("checkpoints/xslm/model.json", prompt="Q: hi\nA: ")
-        >>> compare.settings.value = "greedy\ntemperature 3"
+        >>> compare.settings.value = "greedy\ntemperature 2"
         >>> compare.compare()
         >>> compare.grid.answers()
-        {'hello.': 3, 'heis blue.': 1, ':�arg can run.': 1, 'hehelo.': 1}
+        {'hello.': 4, 'heA: the sky is blue.': 1, 'iy is warm.': 1}
     """
 
     def __init__(

@@ -29,7 +29,7 @@ from .pictures.picture_panel import BETWEEN_PICTURES, PicturePanel
 from .pictures.static_image import Words
 from .pictures.step_view import StepView
 from .pictures.tab import Picture
-from .presets import presets
+from .presets import presets, starting_params
 from .session import Session
 
 BETWEEN_STREAMED = 0.1
@@ -84,7 +84,8 @@ class Explorer(LabWidget):
         super().__init__()
         self._made_for: tuple[Any, ...] = ()
         self._notice = ""
-        card, params = self.model.card, params or SamplingParams()
+        card = self.model.card
+        params = params or starting_params(card)
         params = params.replace(dialect=params.dialect or card.dialect)
         self.panel = PicturePanel(
             self, self.redraw, params, card.vocab_size, presets(card)

@@ -9,6 +9,7 @@ from ..models.base import ModelCard
 from ..sampling.dialects import DIALECTS
 from ..sampling.parameters import PARAMETERS
 from ..sampling.params import SamplingParams
+from ..sampling.validation import SEED_LIMIT
 
 _NAMED = {"accuracy": (0.7, 30), "balance": (0.9, 50), "creativity": (1.1, 100)}
 """Temperature and top-k, for a vocabulary of at least `_USUAL` tokens."""
@@ -49,7 +50,9 @@ def presets(card: ModelCard) -> dict[str, dict[str, Any]]:
 
 
 def apply_preset(params: SamplingParams, preset: Mapping[str, Any]) -> SamplingParams:
-    """Return neutral parameters with a preset's fields; seed and dialect are kept.
+    """Return neutral parameters with a preset's fields.
+
+    Seed and dialect are kept where it has none.
 
     Raises:
         ParameterError: an author's setting outside its rule.
@@ -76,17 +79,28 @@ def neutral(params: SamplingParams) -> SamplingParams:
     )
 
 
+def starting_params(card: ModelCard) -> SamplingParams:
+    """Return what the explorer begins with: neutral, or what the format asks for."""
+    return SamplingParams(dialect=card.dialect, **card.starting_params)
+
+
 def carry_over(
     params: SamplingParams, before: ModelCard, after: ModelCard
 ) -> SamplingParams:
     """Return what still makes sense of one model's parameters for another.
 
-    A model's own dialect becomes the other's own; what names token ids is dropped.
-    A top-k above the vocabulary stays, and acts as off.
+    Settings that nobody changed become those that the other begins with. A model's own
+    dialect becomes the other's own; what names token ids is dropped, and a seed that
+    only XSLM takes is cut. A top-k above the vocabulary stays, and acts as off.
     """
+    if params == starting_params(before):
+        return starting_params(after)
     dialect = after.dialect if params.dialect == before.dialect else params.dialect
     ids = (n for n, p in PARAMETERS.items() if p.value in ("ids", "biases"))
-    return params.replace(dialect=dialect, **dict.fromkeys(ids))
+    changes: dict[str, Any] = {"dialect": dialect, **dict.fromkeys(ids)}
+    if params.seed is not None and dialect != "xslm":
+        changes["seed"] = params.seed % SEED_LIMIT
+    return params.replace(**changes)
 
 
 def _authors(defaults: Mapping[str, Any]) -> dict[str, Any]:

@@ -61,11 +61,6 @@ class DialectComparison:
         """The tokens that each dialect keeps, by id."""
         return {name: _ids(ledger.kept) for name, ledger in self.ledgers.items()}
 
-    @property
-    def final_probs(self) -> dict[str, Tensor]:
-        """The final probabilities (V,) under each dialect."""
-        return {name: ledger.final_probs for name, ledger in self.ledgers.items()}
-
     @cached_property
     def distances(self) -> tuple[Distance, ...]:
         """The distance of each pair, in the order of the dialects."""
@@ -146,11 +141,6 @@ class DialectRuns:
         After it their contexts differ too, so later steps do not compare the rules.
         """
         return first_difference(self.generations[first], self.generations[second])
-
-    def differences(self) -> dict[tuple[str, str], int | None]:
-        """Return the first step that differs for each pair of dialects."""
-        pairs = combinations(self.generations, 2)
-        return {pair: self.first_difference(*pair) for pair in pairs}
 
     def table(self, reference: str | None = None) -> list[dict[str, Any]]:
         """Return a row for each dialect, compared with one: the first by default."""

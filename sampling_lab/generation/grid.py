@@ -51,9 +51,9 @@ class Grid(Iterator[int]):
     Example:
         >>> from sampling_lab import Grid, SamplingParams, load
         >>> model = load("checkpoints/xslm/model.json")
-        >>> settings = [SamplingParams(temperature=t) for t in (0.5, 3.0)]
+        >>> settings = [SamplingParams(temperature=t) for t in (0.5, 2.0)]
         >>> Grid(model, "Q: hi\nA: ", settings, seeds=[1, 2]).to_the_end().answers()
-        {'hello.': 2, 'heis blue.': 1, ':�arg can run.': 1}
+        {'hello.': 2, 'heA: the sky is blue.': 1, 'iy is warm.': 1}
     """
 
     def __init__(

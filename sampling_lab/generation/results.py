@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import zip_longest
@@ -160,7 +160,20 @@ class Generation:
         return f"Generation({self.text!r}, {count} tokens, {self.finish_reason})"
 
     def _repr_html_(self) -> str:
-        return generation_html(self)
+        """Return the new text, a chip for each token; their text is escaped.
+
+        The shade is a translucent orange, so that the page's own text colour stays
+        legible on it in light and dark themes; its depth is surprisal up to 10 bits.
+        """
+        tokens = "<wbr>".join(map(_shaded_chip, self.steps)) or "<i>empty</i>"
+        count = f"{len(self.token_ids)} tokens"
+        details = [count, self.finish_reason, self.params.describe(), *self.notes]
+        return (
+            '<div style="line-height:1.9">'
+            '<div style="white-space:pre-wrap;overflow-wrap:anywhere;line-height:1.9;'
+            f'font-family:monospace;font-size:14px">{tokens}</div>'
+            f"<small>{html.escape(' · '.join(details))}</small></div>"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return strict JSON data, from which `from_dict` gives an equal value."""
@@ -206,53 +219,21 @@ def first_difference(first: Generation, second: Generation) -> int | None:
     return next((index for index, (a, b) in pairs if a != b), None)
 
 
-def generation_html(generation: Generation) -> str:
-    """Return the new text as HTML, shaded by surprisal; token text is escaped."""
-    details = " · ".join(
-        [
-            f"{len(generation.token_ids)} tokens",
-            generation.finish_reason,
-            generation.params.describe(),
-            *generation.notes,
-        ]
-    )
-    return (
-        f'<div style="line-height:1.9">{tokens_html(generation.steps)}'
-        f"<small>{html.escape(details)}</small></div>"
-    )
-
-
-def tokens_html(steps: Iterable[Step]) -> str:
-    """Return tokens as HTML chips, in order.
-
-    The shade is a translucent orange, so that the page's own text colour stays legible
-    on it in light and dark themes; its depth is surprisal up to 10 bits.
-    """
-    tokens = "<wbr>".join(map(_shaded_chip, steps)) or "<i>empty</i>"
-    return (
-        '<div style="white-space:pre-wrap;overflow-wrap:anywhere;line-height:1.9;'
-        f'font-family:monospace;font-size:14px">{tokens}</div>'
-    )
-
-
-def token_facts(step: Step) -> str:
-    """Return a token's id, probabilities, rank and surprisal in one line."""
-    return (
-        f"id {step.token_id} · raw {step.raw_prob:.3f} · final {step.final_prob:.3f} "
-        f"· rank {step.rank} · {step.surprisal:.1f} bits"
-    )
-
-
 def token_chip(step: Step, attributes: str, faint: str = "s") -> str:
-    """Return a token as a `<span>` with its facts as tooltip; its text is escaped.
+    """Return a token as a `<span>`; its text is escaped.
+
+    A tooltip has its id, probabilities, rank and surprisal.
 
     Args:
         step: the step that drew it.
         attributes: the span's other attributes.
         faint: the tag (with attributes) around signs for white space.
     """
-    breaks = "\n" in step.text
-    return _chip(step.token_text, token_facts(step), attributes, faint, breaks)
+    facts = (
+        f"id {step.token_id} · raw {step.raw_prob:.3f} · final {step.final_prob:.3f} "
+        f"· rank {step.rank} · {step.surprisal:.1f} bits"
+    )
+    return _chip(step.token_text, facts, attributes, faint, "\n" in step.text)
 
 
 def _shaded_chip(step: Step) -> str:

@@ -59,8 +59,10 @@ class ModelCard:
     """The facts about a loaded checkpoint.
 
     `defaults` are the author's own generation settings: shown and offered, but never
-    applied without being asked for. `context_length` is in tokens, or None where the
-    format has no limit. `dialect` names the sampling rules that came with the format.
+    applied without being asked for, except `starting_params`, with which the command
+    line and the explorer begin. `default_prompt` is what the command line continues
+    when it is given none. `context_length` is in tokens, or None where the format has
+    no limit. `dialect` names the sampling rules that came with the format.
     """
 
     name: str
@@ -76,6 +78,8 @@ class ModelCard:
     chat: bool = False
     default_max_new_tokens: int = 64
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    starting_params: Mapping[str, Any] = field(default_factory=dict)
+    default_prompt: str | None = None
     files: tuple[Path, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
 
@@ -102,7 +106,12 @@ class ModelCard:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the card as strict JSON data, with the digest."""
-        hidden = ("default_max_new_tokens", "digest")
+        hidden = (
+            "starting_params",
+            "default_prompt",
+            "default_max_new_tokens",
+            "digest",
+        )
         plain = {k: v for k, v in vars(self).items() if k not in hidden}
         return {
             **plain,

@@ -86,7 +86,7 @@ def begins_as(path: Path) -> str | None:
     head = b"GGUF" if path.is_dir() else read_head(path, 64)
     if head.startswith(b"GGUF"):
         return "huggingface"
-    if head.lstrip().startswith(b"{"):
+    if head.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{"):
         return "json"
     return "torch" if head.startswith((b"PK", b"\x80")) else None
 
@@ -101,10 +101,10 @@ def _detect_directory(path: Path) -> str:
 
 def _detect_json(path: Path) -> str:
     try:
-        keys = json.loads(path.read_text(encoding="utf-8")).keys()
+        keys = json.loads(path.read_text(encoding="utf-8-sig")).keys()
     except (ValueError, RecursionError) as error:  # nested too deep, numbers too long
         raise CheckpointError(f"{path} is not valid JSON: {error}") from None
-    if {"settings", "tokenizer", "weights"} <= keys:
+    if {"tokenizer", "weights"} <= keys:
         return "xslm"
     if path.name == "config.json":
         raise CheckpointError(f"{path} is one file of a model; load its directory")

@@ -11,14 +11,15 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.torch_version import TorchVersion
 
 from ..errors import CheckpointError
 from .checks import first_sentence, listed, read_head
 from .pickle_imports import first_refused
+from .pickle_values import STAND_INS
 
 _PREFIXES = re.compile(r"(module\.|_orig_mod\.|transformer\.)+")
 _STORAGE = re.compile(r"[^/]+/data/\d+")  # a tensor's bytes: never unpickled
+_ALLOWED: list[Any] = [(value, name) for name, value in STAND_INS.items()]
 _SHARED = 2  # a tied weight has the same bytes under two names
 
 
@@ -220,16 +221,22 @@ def _check_member(path: Path, archive: zipfile.ZipFile, name: str) -> None:
 
 
 def _torch_load(path: Path, **options: Any) -> Any:
-    """Call `torch.load` with TorchVersion allowed for the time of the call only."""
-    missing = {TorchVersion} - set(torch.serialization.get_safe_globals())
+    """Call `torch.load` with `STAND_INS` allowed for the time of the call, and no more.
+
+    What a caller has allowed is put back afterwards.
+    """
+    before = torch.serialization.get_safe_globals()
+    torch.serialization.clear_safe_globals()
     try:
-        with torch.serialization.safe_globals([*missing]):
+        with torch.serialization.safe_globals(_ALLOWED):
             return torch.load(path, weights_only=True, **options)
     except Exception as error:
         raise CheckpointError(
             f"{path} ({path.stat().st_size:,} bytes) is not a whole .pt checkpoint: "
             f"{first_sentence(error)}"
         ) from error
+    finally:
+        torch.serialization.add_safe_globals(before)
 
 
 def _check_sizes(path: Path, outline: dict[str, Any]) -> None:

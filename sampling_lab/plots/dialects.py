@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -13,60 +12,13 @@ from torch import Tensor
 from ..generation.compare_dialects import DialectComparison, compare_dialects
 from ..sampling.dialects import DIALECTS
 from ..sampling.params import SamplingParams
+from .distribution_rows import distribution_table
+from .drawing import style
 from .drawing.labels import Tokens, token_label
-from .drawing.style import (
-    FAINT,
-    FINAL,
-    HATCHING,
-    LIGHT,
-    PAPER,
-    name_axes,
-    new_axes,
-    quiet_frame,
-    stage_hatch,
-)
 from .drawing.text import ink_on, name_ticks, write
+from .sweep import TEMPERATURES
 
-TEMPERATURES = tuple(step / 20 for step in range(2, 61))
-"""0.1 to 3 in steps of 0.05."""
-
-_SHADES = LinearSegmentedColormap.from_list("final", ["#e3eff7", FINAL])
-
-
-@dataclass(frozen=True)
-class DialectRow:
-    """One engine's row: final probabilities, and the stage that removed a token."""
-
-    dialect: str
-    checked: bool
-    final: tuple[float, ...]
-    removed_by: tuple[str | None, ...]
-    kept_count: int
-
-
-def dialects_table(comparison: DialectComparison, *, n: int = 6) -> list[DialectRow]:
-    """Return the rows behind `plot_dialects`.
-
-    Args:
-        comparison: from `compare_dialects`.
-        n: how many tokens, by raw rank.
-    """
-    rows = []
-    for name, ledger in comparison.ledgers.items():
-        ids = ledger.top(n)
-        records = [ledger.removed_by(token_id) for token_id in ids]
-        rows.append(
-            DialectRow(
-                dialect=name,
-                checked=DIALECTS[name].checked,
-                final=tuple(ledger.final_probs[ids].tolist()),
-                removed_by=tuple(
-                    record.stage.name if record else None for record in records
-                ),
-                kept_count=ledger.kept_count,
-            )
-        )
-    return rows
+_SHADES = LinearSegmentedColormap.from_list("final", ["#e3eff7", style.FINAL])
 
 
 def plot_dialects(
@@ -79,44 +31,41 @@ def plot_dialects(
     """Draw a row for each dialect, a column for each token: final probability.
 
     A darker cell is likelier; a hatched one is removed, by the stage it names. A tick
-    says that the rules are checked against the engine itself.
+    says that the rules are checked against the engine itself. The numbers of a row are
+    those of `distribution_table` of its ledger.
 
-    Args:
-        comparison: from `compare_dialects`.
-        tokens: token texts, as a function of the id or a list by id; None shows ids.
-        n: how many tokens, by raw rank.
-        ax: the axes to draw on; None makes a new figure.
+    `comparison` is from `compare_dialects`, `n` says how many tokens, by raw rank; the
+    others are as in `plot_distribution`.
     """
-    rows = dialects_table(comparison, n=n)
-    ids = next(iter(comparison.ledgers.values())).top(n)
-    ax = ax or new_axes(3.2 + 1.0 * len(ids), 0.9 + 0.46 * len(rows))
-    for y, row in enumerate(rows):
-        for x, (prob, stage) in enumerate(zip(row.final, row.removed_by, strict=True)):
-            _draw_cell(ax, x, y, prob, stage)
-        write(ax, len(ids) - 0.4, y, f"kept {row.kept_count:,}", color=FAINT)
+    ledgers = comparison.ledgers
+    ids = next(iter(ledgers.values())).top(n)
+    ax = ax or style.new_axes(3.2 + 1.0 * len(ids), 0.9 + 0.46 * len(ledgers))
+    for y, ledger in enumerate(ledgers.values()):
+        for x, bar in enumerate(distribution_table(ledger, top=ids)[: len(ids)]):
+            _draw_cell(ax, x, y, bar.final, bar.removed_by)
+        write(ax, len(ids) - 0.4, y, f"kept {ledger.kept_count:,}", color=style.FAINT)
     ax.xaxis.tick_top()  # before the labels are set: there are two of each
     name_ticks(ax, "x", [token_label(tokens, token_id, width=10) for token_id in ids])
-    name_ticks(
-        ax, "y", [f"{row.dialect}  {'✓' if row.checked else '–'}" for row in rows]
-    )
+    marks = {name: "✓" if DIALECTS[name].checked else "–" for name in ledgers}
+    name_ticks(ax, "y", [f"{name}  {mark}" for name, mark in marks.items()])
     ax.set_xlim(-0.5, len(ids) - 0.5)
-    ax.set_ylim(len(rows) - 0.5, -0.5)
+    ax.set_ylim(len(ledgers) - 0.5, -0.5)
     ax.spines[:].set_visible(False)
-    name_axes(ax, "✓ checked against the engine   – read from its sources")
+    style.name_axes(ax, "✓ checked against the engine   – read from its sources")
     return ax
 
 
 def _draw_cell(ax: Axes, x: int, y: int, prob: float, stage: str | None) -> None:
     if stage is None:
         color = to_hex(_SHADES(prob))
-        ax.barh(y, 1.0, 1.0, x - 0.5, color=color, edgecolor=PAPER, linewidth=2)
+        ax.barh(y, 1.0, 1.0, x - 0.5, color=color, edgecolor=style.PAPER, linewidth=2)
         write(ax, x, y, f"{prob:.3f}", ha="center", color=ink_on(color))
         return
-    colors: dict[str, Any] = {"facecolor": PAPER, "edgecolor": HATCHING}
-    hatch = stage_hatch(stage)
+    colors: dict[str, Any] = {"facecolor": style.PAPER, "edgecolor": style.HATCHING}
+    hatch = style.stage_hatch(stage)
     ax.barh(y, 0.94, 0.86, x - 0.47, hatch=hatch, linewidth=0.0, **colors)
-    behind = {"facecolor": PAPER, "edgecolor": "none", "pad": 1.2}
-    write(ax, x, y, stage, ha="center", color=FAINT, bbox=behind)
+    behind = {"facecolor": style.PAPER, "edgecolor": "none", "pad": 1.2}
+    write(ax, x, y, stage, ha="center", color=style.FAINT, bbox=behind)
 
 
 def distance_table(
@@ -157,13 +106,13 @@ def plot_dialect_distance(
     The arguments are those of `distance_table`, and `ax`, the axes to draw on; None
     makes a new figure.
     """
-    ax = ax or new_axes(8.0, 3.6)
+    ax = ax or style.new_axes(8.0, 3.6)
     pairs = distance_table(logits, params, first, second, temperatures)
-    quiet_frame(ax, grid="both")
+    style.quiet_frame(ax, grid="both")
     x, y = zip(*pairs, strict=True)
-    ax.fill_between(x, y, color=LIGHT)
-    ax.plot(x, y, color=FINAL, linewidth=2.6)
+    ax.fill_between(x, y, color=style.LIGHT)
+    ax.plot(x, y, color=style.FINAL, linewidth=2.6)
     ax.set_xlim(min(x), max(x))
     ax.set_ylim(bottom=0.0)
-    name_axes(ax, "temperature", f"mass that differs\n{first} / {second}")
+    style.name_axes(ax, "temperature", f"mass that differs\n{first} / {second}")
     return ax

@@ -10,21 +10,9 @@ from matplotlib.patches import Patch
 
 from ..sampling.ledger import Ledger
 from .distribution_rows import Bar, axis_limit, caption, distribution_table
+from .drawing import style
 from .drawing.labels import Tokens, shorten
 from .drawing.shapes import HatchedRectangles, Markers, Rectangles, row_box
-from .drawing.style import (
-    CHOSEN,
-    FAINT,
-    FINAL,
-    FONT_SIZE,
-    HATCHING,
-    INK,
-    PAPER,
-    name_axes,
-    new_axes,
-    quiet_frame,
-    stage_hatch,
-)
 from .drawing.text_labels import TextColumn, number
 
 _HALF = 0.38
@@ -66,10 +54,10 @@ def plot_distribution(
         >>> ax = plot_distribution(Chain().ledger(torch.tensor([2.0, 1.0])))
     """
     bars = distribution_table(ledger, tokens=tokens, chosen=chosen, n=n)
-    ax = ax or new_axes(8.0, 1.7 + 0.3 * len(bars))
+    ax = ax or style.new_axes(8.0, 1.7 + 0.3 * len(bars))
     bar_options["explain_chosen"] = any(bar.chosen for bar in bars)
     DistributionArtists(ax, len(bars), **bar_options).show(bars)
-    name_axes(ax, f"probability\n{caption(ledger)}")
+    style.name_axes(ax, f"probability\n{caption(ledger)}")
     return ax
 
 
@@ -94,16 +82,16 @@ class DistributionArtists:
         self._add_key(explain_chosen)
         places = range(rows)
         self._labels = TextColumn(ax, 0.0, -7.0, places)
-        self._raw_numbers = TextColumn(ax, 1.0, _RAW_END, places, color=FAINT)
+        self._raw_numbers = TextColumn(ax, 1.0, _RAW_END, places, color=style.FAINT)
         self.raw_texts = (self._labels, self._raw_numbers)
         self._final_numbers = TextColumn(ax, 1.0, _FINAL_END, places)
-        edge = {"edgecolor": INK, "linewidth": 1.3}
+        edge = {"edgecolor": style.INK, "linewidth": 1.3}
         self._outlines = Rectangles(ax, facecolor="none", zorder=3, **edge)
         self._fills = Rectangles(ax, **{"zorder": 2, **bar_options})
         self._hatched: dict[str, HatchedRectangles] = {}
-        edge = {"markeredgecolor": INK, "markeredgewidth": 1.3}
+        edge = {"markeredgecolor": style.INK, "markeredgewidth": 1.3}
         self._gaps = Markers(
-            ax, _GAP, _GAP_HEIGHT, color=PAPER, zorder=4, clip_on=False, **edge
+            ax, _GAP, _GAP_HEIGHT, color=style.PAPER, zorder=4, clip_on=False, **edge
         )
 
     def show(self, bars: Sequence[Bar]) -> None:
@@ -112,7 +100,7 @@ class DistributionArtists:
         self._ax.set_xlim(0.0, limit)
         self._outlines.show(row_box(at, bar.raw, _HALF) for at, bar in enumerate(bars))
         self._fills.show(row_box(at, bar.final, _HALF) for at, bar in enumerate(bars))
-        self._fills.color([CHOSEN if bar.chosen else FINAL for bar in bars])
+        self._fills.color([style.CHOSEN if bar.chosen else style.FINAL for bar in bars])
         self._show_removed(bars)
         long = [at for at, bar in enumerate(bars) if max(bar.raw, bar.final) > limit]
         self._gaps.show([0.97 * limit] * len(long), long)
@@ -120,14 +108,14 @@ class DistributionArtists:
         self._raw_numbers.set_texts([number(bar.raw) for bar in bars])
         self._final_numbers.set_texts(
             [_final_text(bar) for bar in bars],
-            [INK if bar.kept else FAINT for bar in bars],
+            [style.INK if bar.kept else style.FAINT for bar in bars],
         )
 
     def _show_removed(self, bars: Sequence[Bar]) -> None:
         for bar in bars:
             if bar.removed_by and bar.removed_by not in self._hatched:
-                style = {"edgecolor": HATCHING, "hatch": stage_hatch(bar.removed_by)}
-                new = HatchedRectangles(self._ax, zorder=2, **style)
+                look = {"hatch": style.stage_hatch(bar.removed_by), "zorder": 2}
+                new = HatchedRectangles(self._ax, edgecolor=style.HATCHING, **look)
                 self._hatched[bar.removed_by] = new
         for name, hatched in self._hatched.items():
             hatched.show(
@@ -138,27 +126,27 @@ class DistributionArtists:
 
     def _prepare_axes(self, rows: int) -> None:
         ax = self._ax
-        quiet_frame(ax)
+        style.quiet_frame(ax)
         ax.set_ylim(rows - 0.5, -0.5)
         ax.set_yticks([])
-        TextColumn(ax, 1.0, _RAW_END, [-1.0], ["raw"], color=FAINT)
+        TextColumn(ax, 1.0, _RAW_END, [-1.0], ["raw"], color=style.FAINT)
         TextColumn(ax, 1.0, _FINAL_END, [-1.0], ["final"])
 
     def _add_key(self, explain_chosen: bool) -> None:
         keys = [
-            Patch(facecolor="none", edgecolor=INK, label="raw"),
-            Patch(facecolor=FINAL, label="final"),
-            Patch(facecolor="none", edgecolor=FAINT, hatch="///", label="removed"),
+            Patch(facecolor="none", edgecolor=style.INK, label="raw"),
+            Patch(facecolor=style.FINAL, label="final"),
+            Patch(fill=False, edgecolor=style.FAINT, hatch="///", label="removed"),
         ]
         if explain_chosen:
-            keys.insert(2, Patch(facecolor=CHOSEN, label="chosen"))
+            keys.insert(2, Patch(facecolor=style.CHOSEN, label="chosen"))
         self._ax.legend(
             handles=keys,
             ncols=len(keys),
             loc="lower left",
             bbox_to_anchor=(0.0, 1.0),
             frameon=False,
-            fontsize=FONT_SIZE,
+            fontsize=style.FONT_SIZE,
             handlelength=1.4,
             columnspacing=1.2,
             borderaxespad=0.2,

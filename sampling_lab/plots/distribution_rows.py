@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from ..sampling.ledger import Ledger
 from .drawing.labels import Tokens, token_label
 
-REST = "everything else"
-"""The label of the last bar: all tokens without their own bar."""
-
 _LIMITS = (0.1, 0.2, 0.3, 0.5, 1.0)
 
 
@@ -97,7 +94,7 @@ def _rest(ledger: Ledger, bars: list[Bar]) -> list[Bar]:
     final = 1.0 - sum(bar.final for bar in bars)
     return [
         Bar(
-            label=REST,
+            label=token_label(None, None),
             token_id=None,
             rank=None,
             raw=max(0.0, 1.0 - sum(bar.raw for bar in bars)),

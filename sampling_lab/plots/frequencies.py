@@ -7,18 +7,8 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from ..counterfactuals import FrequencyTest
-from .distribution_rows import REST
+from .drawing import style
 from .drawing.labels import Tokens, token_label
-from .drawing.style import (
-    FAINT,
-    FINAL,
-    INK,
-    LIGHT,
-    PAPER,
-    name_axes,
-    new_axes,
-    quiet_frame,
-)
 from .drawing.text import name_ticks, write
 
 
@@ -27,32 +17,26 @@ def plot_frequencies(
 ) -> Axes:
     """Draw what many seeds drew over the final probabilities and their 95 % band.
 
-    Args:
-        check: from `compare_frequencies`.
-        tokens: token texts, as a function of the id or a list by id; None shows ids.
-        ax: the axes to draw on; None makes a new figure.
+    `check` is from `compare_frequencies`; the others are as in `plot_distribution`.
     """
-    ax = ax or new_axes(8.0, 1.9 + 0.4 * len(check.rows))
-    quiet_frame(ax)
+    ax = ax or style.new_axes(8.0, 1.9 + 0.4 * len(check.rows))
+    style.quiet_frame(ax)
     beside = {"transform": ax.get_yaxis_transform()}
     band: dict[str, Any] = {"linewidth": 9, "solid_capstyle": "butt", "zorder": 3}
-    edge: dict[str, Any] = {"markeredgecolor": PAPER, "markersize": 10, "zorder": 4}
+    dot: dict[str, Any] = {"markeredgecolor": style.PAPER, "markersize": 10}
+    bar: dict[str, Any] = {"color": style.LIGHT, "edgecolor": style.FINAL}
     for at, row in enumerate(check.rows):
-        ax.barh(at, row.prob, 0.72, color=LIGHT, edgecolor=FINAL, linewidth=1.5)
-        ax.plot([row.low, row.high], [at, at], color=FAINT, **band)
-        marker, color = ("o", INK) if row.is_inside else ("X", "#d55e00")
-        ax.plot(row.frequency, at, marker, color=color, **edge)
+        ax.barh(at, row.prob, 0.72, linewidth=1.5, **bar)
+        ax.plot([row.low, row.high], [at, at], color=style.FAINT, **band)
+        marker, color = ("o", style.INK) if row.is_inside else ("X", "#d55e00")
+        ax.plot(row.frequency, at, marker, color=color, zorder=4, **dot)
         text = f"{row.frequency:.3f}   {row.prob:.3f}"
         write(ax, 1.02, at, text, **beside)
-    write(ax, 1.02, -0.75, "drawn   theory", color=FAINT, **beside)
-    names = [
-        REST if row.token_id is None else token_label(tokens, row.token_id)
-        for row in check.rows
-    ]
-    name_ticks(ax, "y", names)
+    write(ax, 1.02, -0.75, "drawn   theory", color=style.FAINT, **beside)
+    name_ticks(ax, "y", [token_label(tokens, row.token_id) for row in check.rows])
     ax.set_ylim(len(check.rows) - 0.5, -0.5)
     ax.set_xlim(left=0)
-    name_axes(
+    style.name_axes(
         ax,
         f"● drawn by {check.draws:,} seeds   ▬ 95 % of samples fall here\n"
         f"chi-square {check.statistic:.1f} with {check.degrees} degrees of freedom, "

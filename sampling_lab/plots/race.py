@@ -9,18 +9,9 @@ from matplotlib.axes import Axes
 from torch import Tensor
 
 from ..counterfactuals import RaceRow, StepNoise, race_rows
+from .drawing import style
 from .drawing.labels import Tokens, token_label, token_text
 from .drawing.shapes import Markers, Rectangles
-from .drawing.style import (
-    CHOSEN,
-    FAINT,
-    FINAL,
-    INK,
-    PAPER,
-    name_axes,
-    new_axes,
-    quiet_frame,
-)
 from .drawing.text import points_wide
 from .drawing.text_labels import TextColumn, TextLabel, TextLabels, number
 from .drawing.ticks import decade_ticks
@@ -56,7 +47,7 @@ def plot_race(
         ax: the axes to draw on; None makes a new figure.
     """
     rows = race_rows(logits, noise, n)
-    ax = ax or new_axes(8.0, 1.6 + 0.4 * len(rows))
+    ax = ax or style.new_axes(8.0, 1.6 + 0.4 * len(rows))
     labels = [token_label(tokens, row.token_id) for row in rows]
     RaceArtists(ax, len(rows)).show(rows, labels, limits)
     return ax
@@ -87,16 +78,16 @@ class RaceArtists:
     def __init__(self, ax: Axes, rows: int) -> None:
         self._ax = ax
         self._prepare_axes(rows)
-        self._bars = Rectangles(ax, edgecolors=INK, linewidths=1.0, zorder=2)
-        edge = {"markeredgecolor": INK}
-        self._starts = Markers(ax, "o", 8, color=PAPER, zorder=4, **edge)
-        self._ends = Markers(ax, "D", 8, color=FINAL, zorder=5, **edge)
-        self._winner = Markers(ax, "D", 9, color=CHOSEN, zorder=5, **edge)
+        self._bars = Rectangles(ax, edgecolors=style.INK, linewidths=1.0, zorder=2)
+        edge = {"markeredgecolor": style.INK}
+        self._starts = Markers(ax, "o", 8, color=style.PAPER, zorder=4, **edge)
+        self._ends = Markers(ax, "D", 8, color=style.FINAL, zorder=5, **edge)
+        self._winner = Markers(ax, "D", 9, color=style.CHOSEN, zorder=5, **edge)
         self._labels = TextColumn(ax, 0.0, -9.0, range(rows))
         self._numbers = TextLabels(ax, ax.get_yaxis_transform())
         self._heading = TextLabels(ax, ax.get_yaxis_transform())
         self._heading.write(
-            TextLabel(1.0, -0.85, name, "right", FAINT, move=(end, 0.0))
+            TextLabel(1.0, -0.85, name, "right", style.FAINT, move=(end, 0.0))
             for name, end in _COLUMNS.items()
         )
 
@@ -106,19 +97,13 @@ class RaceArtists:
         labels: Sequence[str],
         limits: tuple[float, float] | None = None,
     ) -> None:
-        """Draw these numbers.
-
-        Args:
-            rows: from `race_rows`, the winner first.
-            labels: of their tokens.
-            limits: the ends of the axis; None fits all.
-        """
+        """Draw rows from `race_rows`; no `limits` of the axis fit all of them."""
         self._scale(*(limits or _fitting(rows)))
         self._bars.show(
             (min(row.prob, row.score), max(row.prob, row.score), at - 0.25, at + 0.25)
             for at, row in enumerate(rows)
         )
-        self._bars.color([CHOSEN, *[FINAL] * (len(rows) - 1)])
+        self._bars.color([style.CHOSEN, *[style.FINAL] * (len(rows) - 1)])
         places = range(len(rows))
         self._starts.show([row.prob for row in rows], places)
         self._ends.show([row.score for row in rows[1:]], places[1:])
@@ -132,11 +117,11 @@ class RaceArtists:
 
     def _prepare_axes(self, rows: int) -> None:
         ax = self._ax
-        quiet_frame(ax)
+        style.quiet_frame(ax)
         ax.set_xscale("log")
         ax.set_yticks([])
         ax.set_ylim(rows - 0.5, -0.5)
-        name_axes(ax, "○ probability p      ◆ score p / q: the highest wins")
+        style.name_axes(ax, "○ probability p      ◆ score p / q: the highest wins")
 
     def _scale(self, low: float, high: float) -> None:
         ax = self._ax

@@ -5,22 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from ..errors import ParameterError
 from ..sampling.ledger import Ledger
+from .drawing import style
 from .drawing.labels import Tokens, shorten, token_label
 from .drawing.shapes import HatchedRectangles, row_box
-from .drawing.style import (
-    CHOSEN,
-    FAINT,
-    FINAL,
-    HATCHING,
-    INK,
-    PAPER,
-    quiet_frame,
-    stage_hatch,
-)
 from .drawing.text import points_wide
 from .drawing.text_labels import (
     TextColumn,
@@ -70,7 +60,8 @@ def plot_stages(
     ids = ledger.top(n)
     columns = stages_table(ledger, top=ids)
     if axes is None:
-        axes = _panels(len(columns), len(ids))
+        size = (2.2 + 2.5 * len(columns), 1.5 + 0.34 * len(ids))
+        axes = style.new_panels(*size, columns=len(columns))
     if len(axes) != len(columns):
         raise ParameterError(
             f"axes must be {len(columns)}, raw and one for each stage, got {len(axes)}"
@@ -80,15 +71,6 @@ def plot_stages(
     marked = ids.index(chosen) if chosen in ids else None
     StageArtists(axes, len(ids)).show(columns, labels, verdicts, marked)
     return list(axes)
-
-
-def _panels(columns: int, rows: int) -> list[Axes]:
-    figure = Figure(
-        figsize=(2.2 + 2.5 * columns, 1.5 + 0.34 * rows),
-        layout="constrained",
-        facecolor=PAPER,
-    )
-    return list(figure.subplots(1, columns, squeeze=False)[0])
 
 
 class StageArtists:
@@ -114,13 +96,10 @@ class StageArtists:
         verdicts: Sequence[str] = (),
         marked: int | None = None,
     ) -> None:
-        """Draw these numbers, one column for each panel.
+        """Draw columns from `stages_table`, one for each panel.
 
-        Args:
-            columns: from `stages_table`.
-            labels: of the tokens.
-            verdicts: from `removed_by`; none leaves their place empty.
-            marked: the row of the token that was drawn.
+        `verdicts` are from `removed_by`, and none leaves their place empty; `marked`
+        is the row of the token that was drawn.
         """
         limit = max(max(*column.before, *column.after) for column in columns)
         pairs = list(zip(self._panels, columns, strict=True))
@@ -135,9 +114,10 @@ class StageArtists:
             )
         self._verdicts.set_texts(
             [shorten(verdict, 11) for verdict in verdicts],
-            [INK if verdict == KEPT else FAINT for verdict in verdicts],
+            [style.INK if verdict == KEPT else style.FAINT for verdict in verdicts],
         )
-        heading = TextLabel(1.0, 1.0, "removed by", color=FAINT, move=(8.0, _LINE / 2))
+        move = (8.0, _LINE / 2)
+        heading = TextLabel(1.0, 1.0, "removed by", color=style.FAINT, move=move)
         self._heading.write([heading] if verdicts else [])
 
 
@@ -146,16 +126,17 @@ class _Panel:
 
     def __init__(self, ax: Axes, rows: int) -> None:
         self._ax = ax
-        quiet_frame(ax, grid=None)
+        style.quiet_frame(ax, grid=None)
         ax.set_xticks([])
         ax.set_yticks([])
         ax.spines["bottom"].set_visible(False)
         ax.set_ylim(rows - 0.5, -0.5)
         self._width = points_wide(ax)
-        self._fills = HatchedRectangles(ax, facecolor=FINAL, zorder=2)
-        self._accent = HatchedRectangles(ax, facecolor=CHOSEN, zorder=2)
-        self._hatched = HatchedRectangles(ax, edgecolor=HATCHING, zorder=2)
-        self._outlines = HatchedRectangles(ax, edgecolor=INK, linewidth=1.2, zorder=3)
+        self._fills = HatchedRectangles(ax, facecolor=style.FINAL, zorder=2)
+        self._accent = HatchedRectangles(ax, facecolor=style.CHOSEN, zorder=2)
+        self._hatched = HatchedRectangles(ax, edgecolor=style.HATCHING, zorder=2)
+        edge = {"edgecolor": style.INK, "linewidth": 1.2}
+        self._outlines = HatchedRectangles(ax, zorder=3, **edge)
         self._numbers = TextLabels(ax)
         self._heading = TextLabels(ax, ax.transAxes)
 
@@ -184,7 +165,7 @@ class _Panel:
         self._accent.show(bar for row, bar in enumerate(after) if row == marked)
         self._outlines.show(row_box(*pair, _HALF) for pair in enumerate(column.before))
         self._hatched.show(removed)
-        self._hatched.hatch(stage_hatch(column.stage))
+        self._hatched.hatch(style.stage_hatch(column.stage))
         per_point = room / self._width
         self._numbers.write(
             _number(column, row, per_point, self._width) for row in rows
@@ -199,7 +180,7 @@ class _Panel:
                 0,
                 1,
                 fitted(line, self._width + 4, bold=bold and at == 0),
-                color=INK if at < faint_from else FAINT,
+                color=style.INK if at < faint_from else style.FAINT,
                 bold=bold and at == 0,
                 move=(0, _LINE * (len(lines) - at - 0.5)),
             )
@@ -218,10 +199,10 @@ def _heading(column: StageColumn, narrow: bool) -> list[str]:
 def _number(column: StageColumn, row: int, per_point: float, width: float) -> TextLabel:
     """Return the text after a bar: the probability, or that the token was removed."""
     end = max(column.before[row], column.after[row])
-    text, color = number(column.after[row]), INK
+    text, color = number(column.after[row]), style.INK
     if column.removed[row]:
         left = width - end / per_point - 4
-        text, color = "removed" if text_width("removed") <= left else "cut", FAINT
+        text, color = "removed" if text_width("removed") <= left else "cut", style.FAINT
     elif column.after[row] == 0.0:
-        text, color = "–", FAINT
+        text, color = "–", style.FAINT
     return TextLabel(end, row, text, color=color, move=(4.0, 0.0))

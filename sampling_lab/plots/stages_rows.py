@@ -94,15 +94,11 @@ def removed_by(ledger: Ledger, token_ids: Sequence[int]) -> list[str]:
     >>> removed_by(ledger, [0, 1])
     ['kept', 'top-k']
     """
-    ids = list(token_ids)
-    kept = ledger.kept[ids].tolist()
-    verdicts = [KEPT if stays else "-inf" for stays in kept]
-    for record in ledger.stages:
-        gone = record.removed[ids].tolist()
-        for at, is_gone in enumerate(gone):
-            if is_gone and verdicts[at] == "-inf":
-                verdicts[at] = record.stage.name
-    return verdicts
+    records = map(ledger.removed_by, token_ids)
+    return [
+        record.stage.name if record else KEPT if ledger.kept[token_id] else "-inf"
+        for token_id, record in zip(token_ids, records, strict=True)
+    ]
 
 
 def stages_rows(
@@ -113,11 +109,7 @@ def stages_rows(
 ) -> list[dict[str, Any]]:
     """Return a row for each token: its probability after each stage, and its end.
 
-    Args:
-        columns: from `stages_table`.
-        token_ids: the tokens of the columns.
-        verdicts: from `removed_by`.
-        tokens: token texts, as a function of the id or a list by id; None shows ids.
+    `columns` are from `stages_table`, and `verdicts` from `removed_by`.
     """
     titles: list[str] = []
     for at, column in enumerate(columns):  # tell two stages with one title apart

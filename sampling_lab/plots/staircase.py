@@ -10,21 +10,11 @@ from torch import Tensor
 
 from ..sampling.chain import Chain
 from ..sampling.truncation import TopP
+from .drawing import style
 from .drawing.labels import Tokens, token_label
-from .drawing.style import (
-    CHOSEN,
-    FINAL,
-    HATCHING,
-    INK,
-    PAPER,
-    name_axes,
-    new_axes,
-    quiet_frame,
-    stage_hatch,
-)
 from .drawing.text import name_ticks, write
 
-_BEHIND: dict[str, Any] = {"facecolor": PAPER, "edgecolor": "none", "pad": 0.8}
+_BEHIND: dict[str, Any] = {"facecolor": style.PAPER, "edgecolor": "none", "pad": 0.8}
 """Paper behind a number, so that no line strikes it through."""
 
 
@@ -95,27 +85,28 @@ def plot_staircase(
         >>> ax = plot_staircase(torch.tensor([2.0, 1.0, 0.2, -1.0]), 0.8)
     """
     stairs = staircase_table(logits, p, rule=rule, tokens=tokens, n=n)
-    ax = ax or new_axes(2.2 + 0.85 * len(stairs), 4.6)
-    quiet_frame(ax, grid="y")
+    ax = ax or style.new_axes(2.2 + 0.85 * len(stairs), 4.6)
+    style.quiet_frame(ax, grid="y")
     for at, stair in enumerate(stairs):
         below = stair.cumulative - stair.prob
         ax.bar(at, below, 1.0, color="#eeeeee", zorder=1)
         ax.bar(at, stair.prob, 1.0, bottom=below, zorder=2, **_stair_style(stair))
         place = {"ha": "center", "va": "bottom", "zorder": 5, "bbox": _BEHIND}
         write(ax, at, stair.cumulative + 0.015, f"{stair.prob:.3f}", **place)
-    ax.axhline(p, color=INK, linewidth=2, linestyle=(0, (5, 2)), zorder=4)
+    ax.axhline(p, color=style.INK, linewidth=2, linestyle=(0, (5, 2)), zorder=4)
     write(ax, len(stairs) - 0.45, p, f"p = {p:g}", ha="left")
     name_ticks(ax, "x", [stair.label for stair in stairs])
     ax.set_xlim(-0.5, len(stairs) - 0.5)
     ax.set_ylim(0, 1.09)
     kept = int((TopP(p, rule=rule)(logits) > -float("inf")).sum())
-    name_axes(ax, f"kept {kept:,} of {len(logits):,} tokens", "probability added up")
+    count = f"kept {kept:,} of {len(logits):,} tokens"
+    style.name_axes(ax, count, "probability added up")
     return ax
 
 
 def _stair_style(stair: Stair) -> dict[str, Any]:
+    edge = {"edgecolor": style.INK, "linewidth": 1.2}
     if stair.kept:
-        color = CHOSEN if stair.crosses else FINAL
-        return {"color": color, "edgecolor": INK, "linewidth": 1.2}
-    edge = {"edgecolor": HATCHING, "hatch": stage_hatch("top-p"), "linewidth": 1.2}
-    return {"facecolor": PAPER, **edge}
+        return {"color": style.CHOSEN if stair.crosses else style.FINAL, **edge}
+    edge |= {"edgecolor": style.HATCHING, "hatch": style.stage_hatch("top-p")}
+    return {"facecolor": style.PAPER, **edge}

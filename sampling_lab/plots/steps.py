@@ -8,17 +8,15 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from ..errors import ParameterError
 from ..generation.results import Step
-from .drawing.labels import shorten
+from .drawing.labels import drawable, shorten
 from .drawing.shapes import Box, HatchedRectangles, Markers
-from .drawing.style import CHOSEN, FINAL, GRID, INK, PAPER, SERIES, quiet_frame
+from .drawing.style import CHOSEN, FINAL, GRID, INK, SERIES, new_panels, quiet_frame
 from .drawing.text import points_wide
 from .drawing.text_labels import TextLabel, TextLabels, text_width
 from .drawing.ticks import decade_ticks, even_ticks, step_ticks
-from .steps_rows import StepRow, steps_table
 
 GIVEN = SERIES[1]
 """A token that a person chose; its diamond tells it apart in greyscale."""
@@ -61,13 +59,12 @@ def plot_steps(
         3
     """
     if axes is None:
-        figure = Figure((9.0, 5.2), layout="constrained", facecolor=PAPER)
-        axes = list(figure.subplots(3, 1))
+        axes = new_panels(9.0, 5.2, rows=3)
     if len(axes) != 3:
         raise ParameterError(
             f"axes must be 3, for surprisal, entropy and kept count, got {len(axes)}"
         )
-    StepArtists(axes).show(steps_table(steps), selected)
+    StepArtists(axes).show(steps, selected)
     return list(axes)
 
 
@@ -86,25 +83,25 @@ class StepArtists:
         word = TextLabel(0.0, 0.0, "step", "right", move=(-8.0, -13.0))
         TextLabels(bottom, bottom.transAxes).write([word])
 
-    def show(self, rows: Sequence[StepRow], selected: int | None = None) -> None:
+    def show(self, steps: Sequence[Step], selected: int | None = None) -> None:
         """Draw these steps; `selected` is the place of one among them."""
-        is_known = selected is not None and 0 <= selected < len(rows)
-        marked = rows[selected or 0] if is_known else None
-        first = rows[0].step if rows else 1
-        last = max([first + _LEAST_STEPS - 1, *(row.step for row in rows)])
+        is_known = selected is not None and 0 <= selected < len(steps)
+        marked = steps[selected or 0] if is_known else None
+        first = steps[0].index + 1 if steps else 1
+        last = max([first + _LEAST_STEPS - 1, *(step.index + 1 for step in steps)])
         for panel in self._panels:
-            panel.show(rows, marked, (first - 0.5, last + 0.5))
+            panel.show(steps, marked, (first - 0.5, last + 0.5))
         room = points_wide(self._bottom)
         marks = step_ticks(first, last, int(room / _MARK_ROOM))
         self._bottom.set_xticks(marks, labels=[f"{mark:,}" for mark in marks])
-        self._tokens.write(_token_notes(rows, marked, room))
+        self._tokens.write(_token_notes(steps, marked, room))
 
 
 class _Measure(NamedTuple):
     """What one panel shows of every step."""
 
     name: str
-    value: Callable[[StepRow], float]
+    value: Callable[[Step], float]
     unit: str
     is_logarithmic: bool = False
 
@@ -114,9 +111,9 @@ class _Measure(NamedTuple):
             return 0.7, 1.4 * max(highest, 8.0) ** _HEADROOM
         return 0.0, _HEADROOM * max(highest, 1.0)
 
-    def told(self, row: StepRow) -> str:
+    def told(self, step: Step) -> str:
         """Return a step's value with its unit."""
-        value = self.value(row)
+        value = self.value(step)
         if self.is_logarithmic:
             return f"{value:,} token{'' if value == 1 else 's'}"
         return f"{value:.2f} {self.unit}" if value < math.inf else "∞ bits"
@@ -158,12 +155,12 @@ class _Panel:
 
     def show(
         self,
-        rows: Sequence[StepRow],
-        marked: StepRow | None,
+        steps: Sequence[Step],
+        marked: Step | None,
         limits: tuple[float, float],
     ) -> None:
         """Draw these steps; `limits` are the ends of their axis."""
-        values = [self._measure.value(row) for row in rows]
+        values = [self._measure.value(step) for step in steps]
         highest = max((value for value in values if value < math.inf), default=0.0)
         low, high = self._measure.limits(highest)
         self._ax.set_xlim(*limits)
@@ -173,56 +170,55 @@ class _Panel:
         self._ax.set_yticks([], minor=True)
         half = max(0.4, 0.5 * (limits[1] - limits[0]) / points_wide(self._ax))
         boxes: dict[str, list[Box]] = {kind: [] for kind in self._bars}
-        for row, value in zip(rows, values, strict=True):
-            kind = "given" if row.is_given else "drawn"
-            box = (row.step - half, row.step + half, low, min(value, high))
-            boxes["marked" if row is marked else kind].append(box)
+        for step, value in zip(steps, values, strict=True):
+            kind = "given" if step.is_given else "drawn"
+            box = (step.index + 1 - half, step.index + 1 + half, low, min(value, high))
+            boxes["marked" if step is marked else kind].append(box)
         for kind, region in self._bars.items():
             region.show(boxes[kind])
-        at = [] if marked is None else [marked.step]
+        at = [] if marked is None else [marked.index + 1]
         self._band.show((x - 1.25 * half, x + 1.25 * half, low, high) for x in at)
-        self._show_given(rows, values, high)
-        self._heading.write(self._told(rows, marked))
+        self._show_given(steps, values, high)
+        self._heading.write(self._told(steps, marked))
 
     def _show_given(
-        self, rows: Sequence[StepRow], values: Sequence[float], high: float
+        self, steps: Sequence[Step], values: Sequence[float], high: float
     ) -> None:
         """Put a diamond on what a person chose, and say where a bar has no end."""
-        pairs = list(zip(rows, values, strict=True))
-        given = [(row.step, min(value, high)) for row, value in pairs if row.is_given]
-        self._diamonds.show([x for x, _ in given], [y for _, y in given])
-        endless = [row.step for row, value in pairs if value == math.inf]
+        pairs = list(zip(steps, values, strict=True))
+        given = [(step.index + 1, value) for step, value in pairs if step.is_given]
+        self._diamonds.show([x for x, _ in given], [min(y, high) for _, y in given])
+        endless = [step.index + 1 for step, value in pairs if value == math.inf]
         self._infinite.write(
             TextLabel(x, high, "∞", bold=True, move=(8.0, -5.0))
             for x in endless[:_LEAST_STEPS]
         )
 
-    def _told(
-        self, rows: Sequence[StepRow], marked: StepRow | None
-    ) -> Iterator[TextLabel]:
+    def _told(self, steps: Sequence[Step], marked: Step | None) -> Iterator[TextLabel]:
         """Yield the texts over the panel: its name, and the marked step's value."""
         measure = self._measure
         yield TextLabel(0.0, 1.0, f"{measure.name}, {measure.unit}", move=(0.0, 9.0))
         is_first = measure is _MEASURES[0]
-        if is_first and any(row.is_given for row in rows):
+        if is_first and any(step.is_given for step in steps):
             key = "◆ chosen by a person"
             yield TextLabel(0.5, 1.0, key, "center", GIVEN, move=(0.0, 9.0))
         if marked is not None:
             value = measure.told(marked)
             if is_first:
-                value = f"step {marked.step:,} · {shorten(marked.token, 12)} · {value}"
+                token = shorten(drawable(marked.token_text), 12)
+                value = f"step {marked.index + 1:,} · {token} · {value}"
             yield TextLabel(1.0, 1.0, value, "right", bold=True, move=(0.0, 9.0))
 
 
-def tokens_height(rows: Sequence[StepRow], width: float) -> float:
+def tokens_height(steps: Sequence[Step], width: float) -> float:
     """Return how many points under the axis their tokens take, 0 if they are left out.
 
     Args:
-        rows: from `steps_table`.
+        steps: of a text.
         width: of the axes, in points.
     """
-    labels = [shorten(row.token, _LETTERS) for row in rows]
-    room = width / max(_LEAST_STEPS, len(rows))
+    labels = [shorten(drawable(step.token_text), _LETTERS) for step in steps]
+    room = width / max(_LEAST_STEPS, len(steps))
     widths = [text_width(label, bold=True) for label in labels]
     if not widths or max(widths) + 6 <= room:
         return 20.0 if widths else 0.0
@@ -230,15 +226,15 @@ def tokens_height(rows: Sequence[StepRow], width: float) -> float:
 
 
 def _token_notes(
-    rows: Sequence[StepRow], marked: StepRow | None, width: float
+    steps: Sequence[Step], marked: Step | None, width: float
 ) -> Iterator[TextLabel]:
     """Yield the tokens under their steps, along the axis or reading upwards to it."""
-    height = tokens_height(rows, width)
+    height = tokens_height(steps, width)
     if not height:
         return
     level = TextLabel(0.0, 0.0, "", "center", move=(0.0, -32.0))
     turned = TextLabel(0.0, 0.0, "", "right", move=(0.0, -24.0), turned=True)
     note = level if height == 20.0 else turned
-    for row in rows:
-        text = shorten(row.token, _LETTERS)
-        yield note._replace(x=row.step, text=text, bold=row is marked)
+    for step in steps:
+        text = shorten(drawable(step.token_text), _LETTERS)
+        yield note._replace(x=step.index + 1, text=text, bold=step is marked)

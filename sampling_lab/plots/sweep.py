@@ -13,7 +13,7 @@ from torch import Tensor
 from ..sampling.chain import Chain
 from ..sampling.params import SamplingParams
 from .drawing.labels import Tokens, token_label
-from .drawing.style import DASHES, FAINT, SERIES, name_axes, new_axes, quiet_frame
+from .drawing.style import FAINT, name_axes, new_axes, quiet_frame, series
 from .drawing.text_labels import TextColumn
 
 TEMPERATURES = tuple(step / 20 for step in range(1, 61))
@@ -86,13 +86,8 @@ def plot_temperature_sweep(
     ax = ax or new_axes(8.0, 4.6)
     quiet_frame(ax, grid="both")
     for at, line in enumerate(lines):
-        style = {
-            "color": SERIES[at % len(SERIES)],
-            "linestyle": DASHES[at % len(DASHES)],
-            "linewidth": 2.6,
-            **line_options,
-        }
-        ax.plot(line.temperatures, line.probabilities, **style)
+        look = {"linewidth": 2.6, **series(at), **line_options}
+        ax.plot(line.temperatures, line.probabilities, **look)
     ax.set_xlim(min(temperatures), max(temperatures))
     ax.set_ylim(0.0, 1.02)
     name_axes(ax, "temperature", "final probability")
@@ -107,7 +102,7 @@ def _name_lines(ax: Axes, lines: Sequence[SweepLine]) -> None:
     heights = _spread([line.probabilities[-1] for line in lines])
     names = [f"{line.label}  {line.probabilities[-1]:.3f}" for line in lines]
     column = TextColumn(ax, 1.0, 8.0, heights, align="left")
-    column.set_texts(names, [SERIES[at % len(SERIES)] for at in range(len(lines))])
+    column.set_texts(names, [series(at)["color"] for at in range(len(lines))])
 
 
 def _spread(heights: Sequence[float]) -> list[float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from itertools import chain, repeat
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,18 +13,9 @@ from torch import Tensor
 
 from ..counterfactuals import SeedGrid, Segment, StepNoise, TemperatureMap
 from ..errors import ParameterError
+from .drawing import style
+from .drawing.band import Band
 from .drawing.labels import Tokens, token_label
-from .drawing.shapes import Markers, Rectangles
-from .drawing.style import (
-    DASHES,
-    GRID,
-    INK,
-    PAPER,
-    SERIES,
-    name_axes,
-    new_axes,
-    quiet_frame,
-)
 from .drawing.text import (
     LEAST_ROOM,
     ink_on,
@@ -45,7 +37,7 @@ FILLS = (
 )
 """Areas, each far from the one before it in greyscale."""
 
-OTHER = GRID
+OTHER = style.GRID
 """Tokens beyond the colours: told apart by their text alone."""
 
 _MARKS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
@@ -68,13 +60,10 @@ def plot_temperature_map(
 ) -> Axes:
     """Draw the temperatures as a band, cut where the choice changes.
 
-    Args:
-        found: from `temperature_map`.
-        tokens: token texts, as a function of the id or a list by id; None shows ids.
-        current: a temperature to mark.
-        ax: the axes to draw on; None makes a new figure.
+    `found` is from `temperature_map`, `current` a temperature to mark; the others are
+    as in `plot_distribution`.
     """
-    ax = ax or new_axes(9.0, 2.2)
+    ax = ax or style.new_axes(9.0, 2.2)
     artists = MapArtists(ax, found.segments[0].low, found.segments[-1].high)
     artists.show(found, tokens)
     artists.mark(current)
@@ -92,42 +81,33 @@ class MapArtists:
 
     def __init__(self, ax: Axes, low: float, high: float) -> None:
         self._ax, self._low, self._high = ax, low, high
-        self._prepare_axes()
-        self._band = Rectangles(ax, edgecolors=PAPER, linewidths=2, zorder=2)
+        ax.set_xscale("log")
+        ax.set_xlim(low, high)
+        marks = [mark for mark in _MARKS if low <= mark <= high]
+        ax.set_xticks(marks, labels=[f"{mark:g}" for mark in marks])
+        ax.set_xticks([], minor=True)
+        style.name_axes(ax, "temperature")
         self._names, self._flips = TextLabels(ax), TextLabels(ax)
-        self._pointer = Rectangles(
-            ax, facecolors=INK, edgecolors=PAPER, linewidths=1.0, zorder=4
-        )
-        self._tip = Markers(ax, "v", 11, color=INK, zorder=4)
-        self._current = TextLabels(ax)
+        self._band = Band(ax, -0.9)
 
     def show(self, found: TemperatureMap, tokens: Tokens) -> None:
         """Draw another map of the same range."""
         colors = token_colors(found.token_ids)
         segments = found.segments
-        self._band.show((s.low, s.high, -0.5, 0.5) for s in segments)
-        self._band.color([colors[s.token_id] for s in segments])
+        fills = [colors[s.token_id] for s in segments]
+        self._band.show([s[:2] for s in segments], fills)
         self._names.write(
-            self._name(s, token_label(tokens, s.token_id), ink_on(colors[s.token_id]))
-            for s in segments
+            self._name(segment, token_label(tokens, segment.token_id), ink_on(fill))
+            for segment, fill in zip(segments, fills, strict=True)
         )
         self._flips.write(self._flip_notes(found))
 
     def mark(self, temperature: float | None) -> None:
         """Point at a temperature from above, where no name is."""
-        at = temperature if temperature and self._in_range(temperature) else None
-        points = 1.6 * math.log(self._high / self._low) / points_wide(self._ax)
-        thin = math.exp(points)  # half of the pointer's width
-        self._pointer.show([(at / thin, at * thin, 0.2, 0.62)] if at else [])
-        self._tip.show([at] if at else [], [0.68] if at else [])
-        side, move = (
-            ("left", 12.0) if at and self._share(at) < 0.8 else ("right", -12.0)
-        )
-        note = TextLabel(at or 1.0, 0.78, f"T = {at:g}" if at else "", side, bold=True)
-        self._current.write([note._replace(move=(move, 0.0))])
-
-    def _in_range(self, temperature: float) -> bool:
-        return self._low <= temperature <= self._high
+        if temperature is None or not self._low <= temperature <= self._high:
+            self._band.point(None)
+        else:
+            self._band.point(temperature, f"T = {temperature:g}")
 
     def _share(self, temperature: float) -> float:
         """Return the place of a temperature on the axis, from 0 to 1."""
@@ -154,19 +134,6 @@ class MapArtists:
                 last = share
                 text = f"{flip.temperature:.2f}"
                 yield TextLabel(flip.temperature, -0.68, text, "center")
-
-    def _prepare_axes(self) -> None:
-        ax, low, high = self._ax, self._low, self._high
-        quiet_frame(ax, grid=None)
-        ax.set_xscale("log")
-        ax.set_xlim(low, high)
-        marks = [mark for mark in _MARKS if low <= mark <= high]
-        ax.set_xticks(marks, labels=[f"{mark:g}" for mark in marks])
-        ax.set_xticks([], minor=True)
-        name_axes(ax, "temperature")
-        ax.set_ylim(-0.9, 0.95)
-        ax.set_yticks([])
-        ax.spines["left"].set_visible(False)
 
 
 def plot_race_lines(
@@ -201,22 +168,21 @@ def plot_race_lines(
             f"a race needs the random numbers of a race, got {noise.method}; set the "
             "draw method of the parameters to race"
         )
-    ax = ax or new_axes(8.0, 4.4)
-    quiet_frame(ax, grid="both")
+    ax = ax or style.new_axes(8.0, 4.4)
+    style.quiet_frame(ax, grid="both")
     beta = np.linspace(1 / high, 1 / low, 200)  # (200,)
     slopes = logits[list(token_ids)].double().numpy()
     heights = -noise.exponentials[list(token_ids)].double().log().numpy()
     scores = beta[:, None] * slopes + heights  # (200, tokens)
     for at, token_id in enumerate(token_ids):
-        color, dashes = SERIES[at % len(SERIES)], DASHES[at % len(DASHES)]
-        ax.plot(beta, scores[:, at], color=color, linestyle=dashes, linewidth=2.4)
-        text = " " + token_label(tokens, token_id)
-        write(ax, beta[-1], scores[-1, at], text, color=color, weight="bold")
-    ax.plot(beta, scores.max(-1), color=INK, linewidth=7, alpha=0.25, zorder=1)
+        (line,) = ax.plot(beta, scores[:, at], linewidth=2.4, **style.series(at))
+        look = {"color": line.get_color(), "weight": "bold"}
+        write(ax, beta[-1], scores[-1, at], f" {token_label(tokens, token_id)}", **look)
+    ax.plot(beta, scores.max(-1), color=style.INK, linewidth=7, alpha=0.25, zorder=1)
     ax.set_xlim(beta[0], beta[-1])
     marks = [mark for mark in _LINE_MARKS if low <= mark <= high]
     ax.set_xticks([1 / mark for mark in marks], labels=[f"{mark:g}" for mark in marks])
-    name_axes(ax, "temperature, evenly in 1 / T", "logit / T − log q")
+    style.name_axes(ax, "temperature, evenly in 1 / T", "logit / T − log q")
     return ax
 
 
@@ -225,19 +191,17 @@ def plot_seed_grid(
 ) -> Axes:
     """Draw the chosen token of each seed (row) at each temperature (column).
 
-    Args:
-        grid: from `seed_grid`.
-        tokens: token texts, as a function of the id or a list by id; None shows ids.
-        ax: the axes to draw on; None makes a new figure.
+    `grid` is from `seed_grid`; the others are as in `plot_distribution`.
     """
     columns = len(grid.temperatures)
-    ax = ax or new_axes(1.6 + 1.05 * columns, 1.2 + 0.42 * len(grid.seeds))
+    ax = ax or style.new_axes(1.6 + 1.05 * columns, 1.2 + 0.42 * len(grid.seeds))
     ids = [token_id for row in grid.token_ids for token_id in row]
     colors = token_colors(sorted(ids, key=ids.count, reverse=True))
     for y, row in enumerate(grid.token_ids):
         for x, token_id in enumerate(row):
             color = colors[token_id]
-            ax.barh(y, 1.0, 1.0, x - 0.5, color=color, edgecolor=PAPER, linewidth=2)
+            edge: dict[str, Any] = {"edgecolor": style.PAPER, "linewidth": 2}
+            ax.barh(y, 1.0, 1.0, x - 0.5, color=color, **edge)
             label = token_label(tokens, token_id, width=9)
             write(ax, x, y, label, ha="center", color=ink_on(color))
     name_ticks(ax, "x", [f"{temperature:g}" for temperature in grid.temperatures])
@@ -245,5 +209,5 @@ def plot_seed_grid(
     ax.set_xlim(-0.5, columns - 0.5)
     ax.set_ylim(len(grid.seeds) - 0.5, -0.5)
     ax.spines[:].set_visible(False)
-    name_axes(ax, "temperature", "seed")
+    style.name_axes(ax, "temperature", "seed")
     return ax

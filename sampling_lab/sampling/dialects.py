@@ -39,6 +39,7 @@ class Dialect:
         defaults: the engine's own values where a user sets none.
         remarks: where the lab differs from the engine.
         shifted: divide logit minus highest by the temperature (see `Temperature`).
+        any_seed: its own draw takes every integer, not only those in [0, 2**64).
     """
 
     name: str
@@ -54,6 +55,7 @@ class Dialect:
     )
     remarks: str = ""
     shifted: bool = False
+    any_seed: bool = False
 
     @property
     def status(self) -> str:
@@ -90,14 +92,16 @@ _XSLM = Dialect(
     draw="choices",
     mirrors="XSLM",
     checked=True,
+    defaults=MappingProxyType({"temperature": 0.8, "top_k": 8, "seed": 7}),
     shifted=True,
+    any_seed=True,
 )
 
 _SCRATCH_LLM = Dialect(
     name="scratch_llm",
     own=("temperature", "top_k", "top_p"),
     ties="kept",
-    nucleus="descending",
+    nucleus="exceeding",
     draw="race",
     mirrors="train-llm-from-scratch",
     checked=True,

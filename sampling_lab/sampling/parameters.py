@@ -158,10 +158,10 @@ class ParameterTable:
     )
     seed: int | None = row(
         0,
-        validation.seed,
+        validation.any_seed,
         "seed",
-        "what the random numbers are made from; an integer in [0, 2**64), None draws "
-        "one, which results report",
+        "what the random numbers are made from; an integer in [0, 2**64), in dialect "
+        "xslm any, None draws one, which results report",
         engine_names={"llama.cpp": "--seed"},
     )
     dialect: str | None = row(

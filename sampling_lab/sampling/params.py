@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ParameterError
+from . import validation
 from .chain import Chain
 from .dialects import DEFAULT_DIALECT, Dialect, find_dialect
-from .draws import DRAWS, Draw, Greedy
+from .draws import DRAWS, Choices, Draw, Greedy
 from .parameters import (
     PARAMETERS,
     TRUNCATIONS,
@@ -47,6 +48,10 @@ class SamplingParams(ParameterTable):
         for name, parameter in PARAMETERS.items():
             value = parameter.rule(name, getattr(self, name))
             object.__setattr__(self, name, value)
+        # Where the dialect is the model's own, its rule is applied by `resolve`.
+        is_open = self.dialect is None or self.rules.any_seed
+        if not (is_open and self.draw_method in (None, "choices")):
+            validation.seed("seed", self.seed)
 
     def replace(self, **changes: Any) -> SamplingParams:
         """Return a copy with some fields changed, validated again."""
@@ -118,13 +123,17 @@ class SamplingParams(ParameterTable):
         """Return the dialect's draw, or the one asked for, freshly seeded.
 
         Raises:
-            ParameterError: the seed is still None; `resolve` draws one.
+            ParameterError: the seed is still None, which `resolve` draws, or outside
+                [0, 2**64) for another draw than `Choices`.
         """
         if self.is_greedy:
             return Greedy(0)
         if self.seed is None:
             raise ParameterError("seed must be an integer to draw, got None")
-        return DRAWS[self.draw_method or self.rules.draw](self.seed)
+        draw = DRAWS[self.draw_method or self.rules.draw]
+        if draw is not Choices:
+            validation.seed("seed", self.seed)
+        return draw(self.seed)
 
     def differences(self) -> list[str]:
         """Return what differs from neutral, each as `describe` writes it.

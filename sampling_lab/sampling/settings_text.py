@@ -34,7 +34,7 @@ _OFF = ("", "off", "none")
 _FLAGS = {"yes": True, "true": True, "no": False, "false": False}
 _COMMA = re.compile(r",(?=\s*(?:[^\W\d]|$))")  # a comma before a number lists values
 _BIAS = re.compile(r'"?(\d{1,20})"?(?:=|(?=[+-]))(.+)')
-_SEEDS = re.compile(r"(\d{1,20})(?:[-–](\d{1,20}))?")
+_SEEDS = re.compile(r"(-?\d{1,99})(?:[-–](-?\d{1,99}))?")
 
 
 def parse_settings(text: str) -> SamplingParams:

@@ -60,9 +60,10 @@ class TopP(Stage):
         rule: "descending" adds up from the most likely token and keeps a token while
             the mass before it is below p (equal logits: lowest id first), so that
             the token that reaches p stays; "exceeding" keeps one while that mass is
-            at most p, so that the token that passes p stays; "ascending" adds up
-            from the least likely and removes while the mass is <= 1 - p, the
-            arithmetic of transformers 5 to the last bit.
+            at most p, so that the token that passes p stays, the arithmetic of
+            train-llm-from-scratch to the last bit; "ascending" adds up from the
+            least likely and removes while the mass is <= 1 - p, the arithmetic of
+            transformers 5 to the last bit.
     """
 
     p: float
@@ -78,45 +79,50 @@ class TopP(Stage):
         logits = as_float(logits)
         if self.p >= 1.0:
             return logits.clone()
-        if self.rule == "ascending":
-            return self._ascending(logits)
+        if self.rule != "descending":
+            return self._as_sorted(logits)
         ordered = sorted_values(logits).flip(-1)
-        reached = _REACHED if self.rule == "exceeding" else -_REACHED
         mass = _mass_before(ordered)
-        size = _count_below(mass, self.p + reached).clamp(min=1)  # (..., 1)
+        size = _count_below(mass, self.p - _REACHED).clamp(min=1)  # (..., 1)
         return _keep(logits, ordered.gather(-1, size - 1), size)
 
     def criterion(self, logits: Tensor) -> Criterion:
         """Return the cumulative mass that decides about each token."""
         logits = as_float(logits)
-        if self.rule == "ascending":
-            ordered, order = torch.sort(logits, descending=False)
-            mass, what = ordered.softmax(-1).cumsum(-1), "mass up to it from below"
-            relation, threshold = "<=", 1 - self.p
+        down, stable = self.rule != "ascending", self.rule == "descending"
+        ordered, order = torch.sort(logits, descending=down, stable=stable)
+        mass, threshold = ordered.softmax(-1).cumsum(-1), self.p
+        what, relation = "mass before it", ">"
+        if self.rule == "descending":
+            mass, relation = _mass_before(ordered), ">="
+        elif self.rule == "exceeding":
+            mass = mass.roll(1, -1)
+            mass[..., 0] = 0.0
         else:
-            ordered, order = torch.sort(logits, descending=True, stable=True)
-            mass, what = _mass_before(ordered), "mass before it"
-            relation = ">" if self.rule == "exceeding" else ">="
-            threshold = self.p
+            what, relation, threshold = "mass up to it from below", "<=", 1 - self.p
         values = torch.empty_like(mass).scatter_(-1, order, mass)
         return Criterion(what, values, relation, threshold)
 
-    def _ascending(self, logits: Tensor) -> Tensor:
-        """Return logits cut by the ascending rule."""
-        ordered = sorted_values(logits)
+    def _as_sorted(self, logits: Tensor) -> Tensor:
+        """Return logits cut by a rule that follows `torch.sort`, in ties too."""
+        down, ordered = self.rule == "exceeding", sorted_values(logits)
+        ordered = ordered.flip(-1) if down else ordered
+        last = ordered.shape[-1] - 1
         mass = ordered.softmax(-1).cumsum(-1)
-        count = _count_below(mass, 1 - self.p, equal=True)  # (..., 1)
-        count.clamp_(max=ordered.shape[-1] - 1)
-        least_kept = ordered.gather(-1, count)
-        highest_removed = ordered.gather(-1, (count - 1).clamp(min=0))
-        if not ((count > 0) & (highest_removed == least_kept)).any():
+        cut = _count_below(mass, self.p if down else 1 - self.p, equal=True)
+        cut = cut + 1 if down else cut.clamp(max=last)  # (..., 1)
+        before = ordered.gather(-1, (cut - 1).clamp(0, last))
+        after = ordered.gather(-1, cut.clamp(max=last))
+        if not (before == after).any():
+            least_kept = before if down else after
             return logits.masked_fill(logits < least_kept, -torch.inf)
         # The cut goes through a tie, and torch.sort's own order of equal values,
-        # which is not by id, says which of them the library removes.
-        order = torch.sort(logits, descending=False).indices
-        count += logits.shape[-1] - ordered.shape[-1]
-        lowest = torch.arange(logits.shape[-1], device=logits.device) < count
-        removed = torch.zeros_like(lowest).scatter_(-1, order, lowest)
+        # which is not by id, says which of them are removed.
+        order = torch.sort(logits, descending=down).indices
+        place = torch.arange(logits.shape[-1], device=logits.device)
+        dropped = logits.shape[-1] - 1 - last
+        beyond = place >= cut if down else place < cut + dropped
+        removed = torch.zeros_like(beyond).scatter_(-1, order, beyond)
         return logits.masked_fill(removed, -torch.inf)
 
 

@@ -91,16 +91,25 @@ def one_of(*choices: Any) -> Rule:
     return validate
 
 
-def seed(name: str, value: Any) -> int | None:
+def any_seed(name: str, value: Any) -> int | None:
     """Return a seed as an int, also from a whole float such as 1.0; None stays None."""
     if value is None:
         return None
     whole = isinstance(value, Integral) or (
         isinstance(value, float) and value.is_integer()
     )
-    if not whole or isinstance(value, bool) or not 0 <= value < SEED_LIMIT:
+    if not whole or isinstance(value, bool):
         raise rule_error(name, "an integer in [0, 2**64) or None", value)
     return int(value)
+
+
+def seed(name: str, value: Any) -> int | None:
+    """Return a seed that every generator takes: `any_seed` in [0, 2**64), or None."""
+    found = any_seed(name, value)
+    if found is not None and not 0 <= found < SEED_LIMIT:
+        shown = value if abs(found) < 10**40 else f"{str(found)[:20]}…"
+        raise rule_error(name, "an integer in [0, 2**64) or None", shown)
+    return found
 
 
 def token_ids(name: str, value: Any) -> tuple[int, ...] | None:

@@ -38,12 +38,8 @@ class Request:
     def settings(self, engine: str) -> dict[str, Any]:
         """Return the parameters that are on and that an engine has."""
         lacks = missing(find_dialect(engine))
-        names = ADJUSTMENTS if self.params.is_greedy else (*ADJUSTMENTS, *TRUNCATIONS)
-        return {
-            name: getattr(self.params, name)
-            for name in names
-            if self.params.is_on(name) and name not in lacks
-        }
+        names = [name for name in _acting(self.params) if name not in lacks]
+        return {name: getattr(self.params, name) for name in names}
 
     def caveats(self, engine: str) -> str:
         """Return a comment for everything that the engine will do otherwise."""
@@ -59,13 +55,18 @@ def given(params: SamplingParams) -> list[tuple[str, Any]]:
     ]
 
 
+def _acting(params: SamplingParams) -> list[str]:
+    """Return the penalties, biases and truncations that are on and not idle."""
+    names = ADJUSTMENTS if params.is_greedy else (*ADJUSTMENTS, *TRUNCATIONS)
+    return list(filter(params.is_on, names))
+
+
 def _caveats(params: SamplingParams, engine: str) -> Iterator[str]:
     """Say what the engine does otherwise than the lab with these parameters."""
     rules = find_dialect(engine)
     lacks = missing(rules)
-    names = ADJUSTMENTS if params.is_greedy else (*ADJUSTMENTS, *TRUNCATIONS)
-    for name in names:
-        if params.is_on(name) and name in lacks:
+    for name in _acting(params):
+        if name in lacks:
             yield f"{engine} has no {label(name)}: left out"
     penalties = [n for n in PENALTIES if params.is_on(n) and n not in lacks]
     if penalties and params.penalty_window and engine != "llama.cpp":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import subprocess
 import sys
@@ -87,7 +88,7 @@ def test_a_command_gives_what_the_library_call_gives(
     document = strict_json(out)
 
     model = load(ROOT / path, device="cpu")
-    temperature = 0.0 if mode == "greedy" else 1.0
+    temperature = 0.0 if mode == "greedy" else 0.8  # XSLM's own
     params = SamplingParams(temperature=temperature, top_k=5, seed=8)
     what = prompt[1] if prompt[0] == "--prompt" else [7, 13, 29]
     expected = generate(model, what, params, max_new_tokens=5)
@@ -101,6 +102,42 @@ def test_a_command_gives_what_the_library_call_gives(
         first = int(model.logits(expected.prompt_ids).argmax())
         stop = expected.stop_step.token_id if expected.stop_step else None
         assert [*document["generated_token_ids"], stop][0] == first
+
+
+COURSE = {"temperature": 0.8, "top_k": 8, "seed": 7}
+
+
+@pytest.mark.parametrize(
+    ("options", "settings"),
+    [
+        (("--tokens", "24", "--prompt", PROMPT), COURSE),
+        ((), COURSE),
+        (("--seed", "-3"), {**COURSE, "seed": -3}),
+        (("--temperature", "2", "--top-k", "off"), {"temperature": 2.0, "seed": 7}),
+    ],
+)
+def test_xslm_begins_with_the_settings_of_its_course(
+    options: tuple[str, ...], settings: dict[str, Any], main: Main
+) -> None:
+    status, out, err = main("generate", "--checkpoint", XSLM, "--text", *options)
+    expected = generate(load(XSLM), PROMPT, SamplingParams(**settings))
+    assert (status, out, err) == (0, expected.text + "\n", "")
+    assert expected.max_new_tokens == 24
+
+
+def test_the_settings_in_a_file_come_before_those_of_the_course(
+    main: Main, tmp_path: Path
+) -> None:
+    content = strict_json(Path(XSLM).read_text())
+    content["settings"] |= {"temperature": 1.7, "top_k": 5, "seed": -9, "tokens": 6}
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps(content))
+    status, out, _ = main("generate", "--checkpoint", str(path))
+    document = strict_json(out)
+    assert status == 0
+    assert document["seed"] == -9
+    for name, value in {"temperature": 1.7, "top_k": 5, "max_new_tokens": 6}.items():
+        assert document["parameters"]["effective"][name] == value
 
 
 def test_a_process_prints_what_the_function_prints(main: Main) -> None:
@@ -181,6 +218,7 @@ def test_the_rarer_options_reach_the_library(main: Main) -> None:
         )[1]
     )
     params = SamplingParams(
+        **load(XSLM).card.starting_params,
         typical_p=0.9,
         logit_bias={28: -5, 3: 1},
         banned_token_ids=[17, 2],
@@ -407,7 +445,11 @@ REFUSED = {
     "unknown option": (["info", XSLM, "--jsn"], 2, "--jsn"),
     "shortened option": (["info", XSLM, "--js"], 2, "--js"),
     "no checkpoint": (["generate", "--prompt", "a"], 2, "--checkpoint"),
-    "no prompt": (["generate", "--checkpoint", XSLM], 2, "--prompt --token-ids"),
+    "no prompt": (
+        ["generate", "--checkpoint", "x"],
+        2,
+        "give --prompt TEXT or --token-ids",
+    ),
     "two prompts": (
         *(["generate", "--checkpoint", XSLM, "--prompt", "a", "--token-ids", "1"],),
         *(2, "not allowed with argument"),
@@ -428,7 +470,7 @@ BAD_VALUES = {
     "top_p": (["--top-p", "1.5"], 2, "top_p must be in (0, 1]"),
     "top_p 0": (["--top_p", "0"], 2, "top_p must be in (0, 1]"),
     "min_p": (["--min-p", "2"], 2, "min_p must be"),
-    "seed": (["--seed", "-5"], 2, "seed must be"),
+    "seed": (["--seed", "-5", "--dialect", "vllm"], 2, "seed must be"),
     "huge seed": (["--seed", "9" * 5000], 2, "seed must be"),
     "length": (["--max-new-tokens", "0"], 2, "max_new_tokens must be"),
     "steps": (["--steps", "0"], 2, "--steps must be"),

@@ -43,13 +43,21 @@ def test_many_draws_use_every_digit_of_their_numbers():
 
 def test_seeds_with_a_coin_have_chains_of_their_own():
     params = SamplingParams(xtc_probability=0.5, xtc_threshold=0.1)
-    one_by_one = []
-    for seed in range(40):
-        own = params.replace(seed=seed)
-        one_by_one.append(own.draw()(own.chain()(TOY)).token_id)
+    settings = [params.replace(seed=seed) for seed in range(40)]
+    one_by_one = [own.draw()(own.chain()(TOY)).token_id for own in settings]
     assert draw_many(TOY, params, range(40)).tolist() == one_by_one
-    with pytest.raises(ParameterError, match=r"xtc_probability must be off here"):
-        compare_frequencies(TOY, params, 40)
+
+
+@pytest.mark.parametrize(
+    ("params", "seeds", "problem"),
+    [
+        (SamplingParams(xtc_probability=0.5), 40, "xtc_probability must be off here"),
+        (SamplingParams(), [], "at least one seed"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(params, seeds, problem):
+    with pytest.raises(ParameterError, match=problem):
+        compare_frequencies(TOY, params, seeds)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -115,11 +123,6 @@ def test_the_band_is_the_exact_binomial_one(prob):
     assert sum(weights[:low]) <= 0.025 < sum(weights[: low + 1]) + 1e-12
     assert sum(weights[high + 1 :]) <= 0.025 + 1e-12
     assert high == 0 or sum(weights[high:]) > 0.025
-
-
-def test_no_seed_is_no_comparison():
-    with pytest.raises(ParameterError, match="at least one seed"):
-        compare_frequencies(TOY, SamplingParams(), [])
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from sampling_lab import SamplingParams, generate
 from sampling_lab.counterfactuals import (
     History,
+    StepNoise,
     draw_many,
-    flips,
     noise_of_step,
     temperature_map,
     what_would_it_take,
@@ -48,7 +48,7 @@ def check_by_drawing(found, logits, params, step=0, said=NO_HISTORY, points=25):
 def test_the_flip_of_a_race_is_where_two_lines_cross():
     params = SamplingParams(seed=10, dialect="transformers")
     q = noise_of_step(TOY, params).exponentials.double()
-    (flip,) = flips(TOY, params)
+    (flip,) = temperature_map(TOY, params).flips
     before, after = flip.before, flip.after
     by_hand = (TOY[before] - TOY[after]) / (q[before].log() - q[after].log())
     assert flip.temperature == pytest.approx(by_hand.item())
@@ -98,12 +98,12 @@ def test_the_map_with_every_other_stage(dialect, settings):
         params = SamplingParams(seed=seed, dialect=dialect, **settings)
         found = temperature_map(logits, params, history=SAID)
         check_by_drawing(found, logits, params, SAID.step, SAID)
-        for token_id in found.token_ids[:1]:
-            answer = what_would_it_take(logits, params, token_id, history=SAID)
-            assert answer.intervals and answer.rival is None
-            for tried in answer.settings:
-                drawn = really_drawn(logits, tried, tried.temperature, SAID.step, SAID)
-                assert drawn == token_id
+        token_id = found.token_ids[0]
+        answer = what_would_it_take(logits, params, token_id, history=SAID)
+        assert answer.intervals and answer.rival is None
+        for tried in answer.settings:
+            drawn = really_drawn(logits, tried, tried.temperature, SAID.step, SAID)
+            assert drawn == token_id
 
 
 def test_what_comes_and_goes_with_temperature_is_said_to_be_unsure():
@@ -175,15 +175,6 @@ def test_the_map_of_a_step_of_a_generation(dialect):
         assert found.winner(1.3) == step.token_id
 
 
-def test_a_large_wheel_is_refused_and_a_cut_one_is_not():
-    logits = random_logits(2, 1000)
-    params = SamplingParams(dialect="xslm")
-    with pytest.raises(ParameterError, match=r"at most 256 .* got 1000; set top_k"):
-        temperature_map(logits, params)
-    params = params.replace(top_k=20)
-    check_by_drawing(temperature_map(logits, params), logits, params)
-
-
 @pytest.mark.parametrize(
     "where, match",
     [
@@ -224,3 +215,53 @@ def test_the_draw_can_be_another_than_the_dialects(method):
     check_by_drawing(temperature_map(TOY, params), TOY, params)
     one_by_one = [params.replace(seed=s).draw()(TOY).token_id for s in range(30)]
     assert draw_many(TOY, params, range(30)).tolist() == one_by_one
+
+
+# Only tokens that can be chosen at all are searched
+
+
+LOGITS = torch.randn(1000, generator=torch.Generator().manual_seed(1))
+RACE = SamplingParams(seed=34, typical_p=0.9, dialect="transformers")
+WHEEL = SamplingParams(seed=34, dialect="xslm")
+
+
+@pytest.mark.parametrize(
+    ("params", "size"),
+    [
+        (WHEEL.replace(top_k=6), 6),
+        (RACE.replace(top_k=6), 6),
+        (RACE, 1000),
+        (RACE.replace(banned_token_ids=[7]), 999),
+    ],
+)
+def test_only_tokens_that_can_be_chosen_are_searched(params, size, monkeypatch):
+    sizes, choose = set(), StepNoise.choose
+
+    def noted(self, logits):
+        sizes.add(len(logits))
+        return choose(self, logits)
+
+    monkeypatch.setattr(StepNoise, "choose", noted)
+    temperature_map(LOGITS, params)
+    assert sizes == {size}
+
+
+def test_a_wheel_of_a_few_hundred_tokens_that_top_k_leaves_is_searched():
+    params = WHEEL.replace(top_k=400)
+    found = temperature_map(LOGITS, params)
+    ids = set(LOGITS.topk(400).indices.tolist())
+    assert set(found.token_ids) <= ids
+    for segment in found.segments[::40]:
+        middle = math.sqrt(segment.low * segment.high)
+        assert really_drawn(LOGITS, params, middle) == segment.token_id
+    for size, cut in ((1000, {}), (600, {"top_k": 600})):
+        problem = rf"at most 256 .* got {size}; set top_k"
+        with pytest.raises(ParameterError, match=problem):
+            temperature_map(LOGITS, WHEEL.replace(**cut))
+
+
+def test_random_numbers_that_are_known_need_no_draw():
+    params = RACE.replace(top_k=20)
+    noise = noise_of_step(LOGITS, params, step=3)
+    found = temperature_map(LOGITS, params.replace(seed=None), noise=noise)
+    assert found == temperature_map(LOGITS, params, step=3)

@@ -30,13 +30,11 @@ from tests.counterfactuals.cases import (
 def test_the_smallest_k_keeps_and_one_less_does_not(dialect, kind):
     logits = random_logits(3, 25, kind)
     params = SamplingParams(temperature=1.4, min_p=0.02, dialect=dialect)
+    kept = [params.replace(top_k=n).chain()(logits) > -INF for n in range(1, 26)]
     for token_id in range(25):
         k = smallest_k(logits, token_id, params)
-        kept = [
-            bool(params.replace(top_k=n).chain()(logits)[token_id] > -INF)
-            for n in range(1, 26)
-        ]
-        assert kept == [k is not None and n >= k for n in range(1, 26)]
+        expected = [k is not None and n >= k for n in range(1, 26)]
+        assert [bool(tokens[token_id]) for tokens in kept] == expected
 
 
 def test_smallest_k_counts_ties_as_the_dialect_does():
@@ -57,10 +55,8 @@ def test_the_smallest_p_keeps_and_just_below_does_not(dialect, kind):
             assert params.chain()(logits)[token_id] == -INF
             continue
         assert params.replace(top_p=p).chain()(logits)[token_id] > -INF
-        below = p - 1e-9
-        if below > 0:
-            final = params.replace(top_p=below).chain()(logits)
-            assert final[token_id] == -INF
+        if (below := p - 1e-9) > 0:
+            assert params.replace(top_p=below).chain()(logits)[token_id] == -INF
 
 
 def test_smallest_p_of_the_toy_by_hand():

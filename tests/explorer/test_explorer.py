@@ -17,7 +17,7 @@ import torch
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
-from sampling_lab import SamplingParams, generate
+from sampling_lab import SamplingParams, generate, load
 from sampling_lab.explorer import Explorer, Toy
 from sampling_lab.explorer.controls.token_strip import MEASURES, PROMPTS
 from sampling_lab.explorer.explorer import BETWEEN_STREAMED
@@ -34,9 +34,16 @@ from tests.explorer.panels import (
     tree,
 )
 from tests.fakes import TableModel, walk
-from tests.helpers import until
+from tests.helpers import ROOT, until
 
 # What is shown
+
+
+def test_xslm_is_first_seen_with_the_settings_of_its_course():
+    explorer = Explorer(load(ROOT / "checkpoints/xslm/model.json"))
+    assert explorer.params == SamplingParams(0.8, top_k=8, seed=7, dialect="xslm")
+    asked = SamplingParams(top_p=0.5, dialect="xslm")
+    assert Explorer(explorer.model, params=asked).params == asked
 
 
 def test_a_slider_changes_the_picture_and_never_runs_the_model():

@@ -16,7 +16,7 @@ from tests.helpers import ROOT, run_cell
 
 XSLM = ROOT / "checkpoints/xslm/model.json"
 PROMPT = "Q: is the sky blue?\nA: "
-WARM = SamplingParams(temperature=2.5, seed=11)
+WARM = SamplingParams(temperature=2.5, seed=24)
 
 
 @pytest.fixture

@@ -326,9 +326,8 @@ def test_every_dialect_adjusts_before_temperature(name):
 def test_the_table_of_steps_holds_its_rows(name):
     view = VIEWS[name]()
     picture = Pictures().draw("Steps", view)
-    rows = plots.steps_table(view.steps)
-    assert picture.table == [vars(row) for row in rows]
-    mean = sum(row.surprisal for row in rows) / len(rows)
+    assert picture.table == plots.steps_table(view.steps)
+    mean = sum(step.surprisal for step in view.steps) / len(view.steps)
     assert f"mean surprisal {mean:.2f} bits" in picture.caption
     assert f"perplexity {2**mean:.3g}" in picture.caption
     assert ("1 chosen by a person" in picture.caption) == (name == "a fork")
@@ -352,7 +351,7 @@ def test_a_token_of_probability_0_is_no_number_and_left_out_of_the_means():
     steps[2] = replace(steps[2], raw_prob=0.0)
     picture = Pictures().draw("Steps", replace(text_view(), steps=steps))
     rest = [step for step in TEXT.steps if step.index != 2]
-    mean = sum(row.surprisal for row in plots.steps_table(rest)) / len(rest)
+    mean = sum(step.surprisal for step in rest) / len(rest)
     assert picture.table[2]["surprisal"] is None
     assert f"mean surprisal {mean:.2f} bits" in picture.caption
     assert picture.caption.endswith("1 of probability 0 left out of the means")

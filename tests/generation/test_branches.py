@@ -117,16 +117,13 @@ def test_removing_takes_what_left_it_along(tree):
     assert 2 not in tree
     with pytest.raises(ParameterError, match=r"in the tree \(1, 3, 5\), got 4"):
         tree[4]
-    assert tree.remove(1) == (1, 3)
     assert tree.remove(5) == (5,)
+    assert tree.add(tree[1].generation).id == 6  # an id is not used twice
+    assert tree.remove(6) == (6,)
+    assert tree.remove(1) == (1, 3)
     assert len(tree) == 0
     with pytest.raises(ParameterError, match="none yet"):
         tree.compare(1, 1)
-
-
-def test_an_id_is_not_used_twice(model, tree):
-    tree.remove(5)
-    assert tree.add(tree[1].generation).id == 6
 
 
 def test_a_refused_fork_leaves_no_branch(model, tree):
@@ -244,77 +241,65 @@ def test_a_file_that_cannot_be_read_is_refused_with_its_path(tmp_path):
         Tree.load(tmp_path)
 
 
-def put(*path_and_value):
-    """Return a change to JSON data: set what lies at a path."""
-    *path, last, value = path_and_value
-
-    def change(data):
-        for key in path:
-            data = data[key]
-        data[last] = value
-
-    return change
-
-
+DATA = grown(letters()).to_dict()
 FIRST = ("branches", 0, "generation")
+STEP = (*FIRST, "steps", 3)
+DRAWN = (*STEP, "drawn")
 SECOND = ("branches", 1)
-HOSTILE = [
-    (put("format", "sampling_lab trace"), "format 'sampling_lab branches'"),
-    (put("version", 2), "version of a branches file must be 1, got 2"),
-    (put("version", True), "version of a branches file must be 1, got True"),
-    (put("version", "1"), "must be 1, got '1'"),
-    (put("branches", {}), "branches must be a list"),
-    (put("branches", 0, 7), "a saved branch must have"),
-    (put("branches", 0, "extra", 7), "a saved branch must have"),
-    (put(*SECOND, "id", 1), "id of a saved branch must be its own"),
-    (put(*SECOND, "id", True), "id of a saved branch must be its own"),
-    (put(*SECOND, "id", []), "id of a saved branch must be its own"),
-    (put(*SECOND, "parent", 4), "branch 2 must be a fork of an earlier one"),
-    (put(*SECOND, "parent", []), "branch 2 must be a fork"),
-    (put(*SECOND, "parent", None), "branch 2 must be a fork"),
-    (put(*SECOND, "index", -1), "branch 2 must be a fork"),
-    (put(*SECOND, "index", 99), "branch 2 must be a fork"),
-    (put(*SECOND, "index", 6), "branch 2 must be a fork"),
-    (put(*SECOND, "index", None), "branch 2 must be a fork"),
-    (put(*SECOND, "token_id", "25"), "branch 2 must be a fork"),
-    (put(*SECOND, "token_id", 24), "branch 2 must be a fork"),
-    (put("branches", 0, "token_id", 1), "branch 1 must be a fork"),
-    (put(*FIRST, None), "must have the fields"),
-    (put(*FIRST, []), "must have the fields"),
-    (put(*FIRST, "steps", {}), "must have the fields"),
-    (put(*FIRST, "steps", [7]), "must have the fields"),
-    (put(*FIRST, "steps", 3, "extra", 7), "must have the fields"),
-    (put(*FIRST, "steps", 3, "_ledger", "os.system"), "must have the fields"),
-    (put(*FIRST, "steps", 3, "drawn", "race"), "must have the fields"),
-    (
-        put(*FIRST, "steps", 3, "drawn", {"method": 7}),
-        "method of a saved draw must be str",
-    ),
-    (put(*FIRST, "steps", 3, "drawn", "_state", 1), "must have the fields"),
-    (
-        put(*FIRST, "steps", 3, "drawn", "uniform", "x"),
-        "uniform of a saved draw must be",
-    ),
-    (put(*FIRST, "steps", 3, "rank", True), "rank of a saved step must be int"),
-    (put(*FIRST, "steps", 3, "raw_prob", "0.5"), "raw_prob of a saved step must be"),
-    (put(*FIRST, "steps", 3, "entropy", float("inf")), "must have the fields"),
-    (put(*FIRST, "steps", 3, "token_text", ["<b>"]), "token_text of a saved step"),
-    (put(*FIRST, "steps", 3, "index", 4), "steps of a saved generation must be one"),
-    (put(*FIRST, "steps", 3, "token_id", 4), "steps of a saved generation must be"),
-    (put(*FIRST, "token_ids", "abcdefghij"), "must have the fields"),
-    (put(*FIRST, "prompt_ids", ["a"]), "prompt_ids of a saved generation must be"),
-    (put(*FIRST, "prompt_ids", [1, 2]), "branch 2 must be a fork"),
-    (put(*FIRST, "text", None), "text of a saved generation must be str"),
-    (put(*FIRST, "params", "temperature", -1), "temperature must be"),
-    (put(*FIRST, "params", "magic", 1), "must have the fields"),
-    (put(*FIRST, "params", 3), "must have the fields"),
-]
+HOSTILE = {
+    "format 'sampling_lab branches'": [("format", "sampling_lab trace")],
+    **{
+        f"version of a branches file must be 1, got {value!r}": [("version", value)]
+        for value in (2, True, "1")
+    },
+    "branches must be a list": [("branches", {})],
+    "a saved branch must have": [("branches", 0, 7), ("branches", 0, "extra", 7)],
+    "id of a saved branch must be its own": [
+        *((*SECOND, "id", value) for value in (1, True, []))
+    ],
+    "branch 2 must be a fork of an earlier one": [
+        *((*SECOND, "parent", value) for value in (4, [], None)),
+        *((*SECOND, "index", value) for value in (-1, 99, 6, None)),
+        *((*SECOND, "token_id", value) for value in ("25", 24)),
+        (*FIRST, "prompt_ids", [1, 2]),
+    ],
+    "branch 1 must be a fork": [("branches", 0, "token_id", 1)],
+    "a generation must have the fields": [
+        *((*FIRST, value) for value in (None, [])),
+        *((*FIRST, "steps", value) for value in ({}, [7])),
+        (*FIRST, "params", 3),
+        (*FIRST, "params", "magic", 1),
+        (*FIRST, "token_ids", "abcdefghij"),
+        (*STEP, "extra", 7),
+        (*STEP, "_ledger", "os.system"),
+        (*STEP, "entropy", float("inf")),
+        (*DRAWN, "race"),
+        (*DRAWN, "_state", 1),
+    ],
+    "method of a saved draw must be str": [(*DRAWN, {"method": 7})],
+    "uniform of a saved draw must be": [(*DRAWN, "uniform", "x")],
+    "rank of a saved step must be int": [(*STEP, "rank", True)],
+    "raw_prob of a saved step must be": [(*STEP, "raw_prob", "0.5")],
+    "token_text of a saved step": [(*STEP, "token_text", ["<b>"])],
+    "steps of a saved generation must be one": [
+        *((*STEP, name, 4) for name in ("index", "token_id"))
+    ],
+    "prompt_ids of a saved generation must be": [(*FIRST, "prompt_ids", ["a"])],
+    "text of a saved generation must be str": [(*FIRST, "text", None)],
+    "temperature must be": [(*FIRST, "params", "temperature", -1)],
+}
 
 
-@pytest.mark.parametrize(("change", "problem"), HOSTILE)
-def test_a_hostile_file_is_refused_in_one_sentence(tree, tmp_path, change, problem):
-    data = copy.deepcopy(tree.to_dict())
-    change(data)
+@pytest.mark.parametrize(
+    ("damage", "problem"),
+    [(damage, problem) for problem, rows in HOSTILE.items() for damage in rows],
+)
+def test_a_hostile_file_is_refused_in_one_sentence(damage, problem):
+    data = at = copy.deepcopy(DATA)
+    *path, last, value = damage
+    for key in path:
+        at = at[key]
+    at[last] = value
     with pytest.raises(ParameterError, match=problem) as caught:
         Tree.from_dict(data)
     assert "\n" not in str(caught.value)
@@ -326,7 +311,6 @@ def test_json_of_something_else_is_refused(data):
         Tree.from_dict(data)
 
 
-DATA = grown(letters()).to_dict()
 JUNK = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner),

@@ -17,36 +17,36 @@ SETTINGS = [
 
 
 @pytest.fixture(scope="module")
-def llama():
+def network():
     return HuggingFaceModel.wrap(tiny_llama())
+
+
+@pytest.fixture
+def llama(network):
+    network.reset()
+    return network
 
 
 @pytest.mark.parametrize("seeds", [[3], [1, 2, 3]])
 def test_each_run_draws_what_it_draws_alone(llama, seeds):
-    llama.reset()
     grid = Grid(llama, [3, 1, 4], SETTINGS, seeds, max_new_tokens=12).to_the_end()
     llama.reset()
     for row, params in zip(grid.cells(), SETTINGS, strict=True):
         for cell, seed in zip(row, seeds, strict=True):
-            alone = generate(
-                llama, [3, 1, 4], params.replace(seed=seed), max_new_tokens=12
-            )
-            assert cell.generation.token_ids == alone.token_ids
-            assert cell.generation.finish_reason == alone.finish_reason
+            own = params.replace(seed=seed)
+            alone = generate(llama, [3, 1, 4], own, max_new_tokens=12)
+            for name in ("token_ids", "finish_reason", "params"):
+                assert getattr(cell.generation, name) == getattr(alone, name)
             assert cell.params == alone.params
 
 
 def test_rows_go_together_in_one_pass(llama):
-    llama.reset()
     before = llama.forward_passes
-    grid = Grid(llama, [3, 1, 4], SETTINGS, [1, 2], max_new_tokens=10)
-    for _ in grid:
-        pass
+    Grid(llama, [3, 1, 4], SETTINGS, [1, 2], max_new_tokens=10).to_the_end()
     assert llama.forward_passes - before <= 10
 
 
 def test_rows_that_end_early_leave_the_others_as_they_are(llama):
-    llama.reset()
     options = {"max_new_tokens": 20, "stop_token_ids": list(range(0, 40))}
     grid = Grid(llama, [7, 7], SETTINGS, range(5), **options).to_the_end()
     lengths = {len(c.generation.token_ids) for row in grid.cells() for c in row}
@@ -69,7 +69,6 @@ def test_rows_that_end_early_leave_the_others_as_they_are(llama):
     ],
 )
 def test_a_batch_gives_what_each_row_gives_alone(llama, rows):
-    llama.reset()
     batch = llama.logits_batch(rows)
     longer = llama.logits_batch([[*row, 9] for row in reversed(rows)])
     llama.reset()
@@ -80,7 +79,6 @@ def test_a_batch_gives_what_each_row_gives_alone(llama, rows):
 
 
 def test_a_batch_is_remembered(llama):
-    llama.reset()
     llama.logits_batch([[1, 2, 3], [1, 2, 4]])
     passes = llama.forward_passes
     llama.logits([1, 2, 4])
@@ -89,7 +87,6 @@ def test_a_batch_is_remembered(llama):
 
 
 def test_an_interrupted_batch_leaves_no_half_written_cache(llama, monkeypatch):
-    llama.reset()
     llama.logits_batch([[1, 2, 3], [1, 2, 4]])
     forward = llama.network.forward
 

@@ -23,10 +23,10 @@ from sampling_lab.models.huggingface.quiet import quiet
 from sampling_lab.models.kimi_k3 import model as kimi_k3
 from sampling_lab.models.kimi_k3.config import read_config
 from sampling_lab.models.torch_file import read_torch_file
-from sampling_lab.models.xslm.training import PAIRS
 from tests.formats import threads
 from tests.helpers import ROOT
 from tools import train_kimi_k3
+from tools.train_kimi_k3 import PAIRS
 
 FOLDER = ROOT / "checkpoints" / "kimi_k3"
 SHIPPED = FOLDER / "last.pt"

@@ -3,12 +3,13 @@
 import os
 import pickle
 from collections import OrderedDict
+from importlib import import_module
 from io import BytesIO
 
 import pytest
-import torch
 
 from sampling_lab.models.pickle_imports import HARMLESS, first_refused, imported_names
+from sampling_lab.models.pickle_values import STAND_INS
 from tests.formats import Opens
 
 
@@ -46,7 +47,35 @@ def test_a_dangerous_name_before_a_cut_is_still_found():
 
 
 def test_harmless_names_exist():
-    for name in HARMLESS - {"collections.OrderedDict"}:
-        value = torch
-        for part in name.split(".")[1:]:
-            value = getattr(value, part)
+    for name in HARMLESS - set(STAND_INS):
+        module, _, last = name.rpartition(".")
+        assert hasattr(import_module(module), last)
+
+
+TEXT = b"X\x02\0\0\0ab"
+LATIN1 = b"X\x06\0\0\0latin1"
+HEX = b"X\x03\0\0\0hex"
+ENCODE = b"c_codecs\nencode\n"
+LONG = b"X\x40\0\0\0" + b"a" * 64
+
+
+@pytest.mark.parametrize(
+    ("operations", "is_harmless"),
+    [
+        (ENCODE + TEXT + LATIN1 + b"\x86R", True),
+        (ENCODE + b"q\x05" + TEXT + b"q\x07" + LATIN1 + b"q\x06\x86q\x08Rq\x09", True),
+        (TEXT + b"q\x01" + ENCODE + b"h\x01" + LATIN1 + b"\x86R", True),
+        # A long text that is recalled takes more memory each time.
+        (LONG + b"q\x01" + ENCODE + b"h\x01" + LATIN1 + b"\x86R", False),
+        # So does what is encoded again.
+        (ENCODE + ENCODE + TEXT + LATIN1 + b"\x86R" + HEX + b"\x86R", False),
+        (ENCODE + TEXT + HEX + b"\x86R", False),
+        (ENCODE + b"(" + TEXT + LATIN1 + b"tR", False),
+        (ENCODE + b"q\x01" + TEXT + LATIN1 + b"\x86Rh\x01h\x01", False),
+        (ENCODE + TEXT + LATIN1 + b"\x86b", False),
+    ],
+)
+def test_bytes_are_made_only_as_pickle_makes_them(operations, is_harmless):
+    refused = first_refused(BytesIO(b"\x80\x02" + operations + b"."))
+    assert (refused is None) is is_harmless
+    assert is_harmless or refused.startswith("_codecs.encode for more than")

@@ -1,10 +1,15 @@
 """A .pt is opened without running any of it or taking memory it has not earned."""
 
 import pickle
+import random
 import warnings
 import zipfile
+from argparse import Namespace
 from collections import OrderedDict
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from torch.torch_version import TorchVersion
@@ -121,7 +126,7 @@ def test_names_that_are_no_utf_8_are_refused(tmp_path, plain):
 
 
 @pytest.mark.parametrize(
-    "value", [bytearray(3), b"bytes", complex(1, 2), torch.sparse_coo]
+    "value", [bytearray(3), complex(1, 2), torch.sparse_coo, np.float64]
 )
 def test_names_that_torch_allows_but_no_checkpoint_needs_are_refused(tmp_path, value):
     path = save(tmp_path / "x.pt", {"a": value})
@@ -135,6 +140,87 @@ def test_a_caller_cannot_widen_what_is_allowed(tmp_path):
         torch.serialization.safe_globals([bytearray]),
         pytest.raises(CheckpointError, match="bytearray"),
     ):
+        read_torch_file(path)
+
+
+def test_a_caller_cannot_change_what_a_name_stands_for(tmp_path):
+    path = save(tmp_path / "x.pt", {"a": Path("/a/b")})
+    with torch.serialization.safe_globals([(print, "pathlib.PosixPath")]):
+        assert read_torch_file(path)["a"] == PurePosixPath("/a/b")
+
+
+NOTES = {
+    "float64": (np.float64(1.5), 1.5),
+    "float32": (np.float32(0.25), 0.25),
+    "float16": (np.float16(0.5), 0.5),
+    "int64": (np.int64(-3), -3),
+    "uint8": (np.uint8(200), 200),
+    "bool": (np.bool_(True), True),
+    "complex": (np.complex64(1 + 2j), 1 + 2j),
+    "text": (np.str_("añb"), "añb"),
+    "bytes": (b"\x00\xff", b"\x00\xff"),
+    "no bytes": (b"", b""),
+    "namespace": (Namespace(lr=0.1, out=Path("a/b")), {"lr": 0.1, "out": Path("a/b")}),
+    "simple namespace": (SimpleNamespace(lr=0.1), {"lr": 0.1}),
+    "path": (Path("/ephemeral/ckpts/sft.pt"), PurePosixPath("/ephemeral/ckpts/sft.pt")),
+    "windows": (PureWindowsPath("C:/x y"), PureWindowsPath("C:/x y")),
+}
+
+
+@pytest.mark.parametrize("kind", NOTES)
+def test_what_trainers_note_comes_back_as_plain_values(tmp_path, kind):
+    value, expected = NOTES[kind]
+    content = read_torch_file(save(tmp_path / "x.pt", {"a": value, "b": [value]}))
+    assert content == {"a": expected, "b": [expected]}
+    assert type(content["a"]) is type(expected) or kind.endswith("namespace")
+
+
+RANDOM_STATES = {
+    "an array": lambda: np.arange(6.0).reshape(2, 3),
+    "an empty array": lambda: np.zeros(0),
+    "an array of objects": lambda: np.array([None, {"a": 1}], dtype=object),
+    "a tuple": np.random.get_state,
+    "a dictionary": lambda: np.random.get_state(legacy=False),
+    "RandomState": lambda: np.random.RandomState(1),
+    "Generator": lambda: np.random.default_rng(1),
+    **{
+        name: lambda name=name: getattr(np.random, name)(1)
+        for name in ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64", "SeedSequence")
+    },
+}
+
+
+@pytest.mark.parametrize("kind", RANDOM_STATES)
+def test_arrays_and_random_states_of_numpy_are_let_pass_unread(tmp_path, kind):
+    path = save(tmp_path / "x.pt", {"a": RANDOM_STATES[kind](), "w": torch.ones(2)})
+    content = read_torch_file(path)
+    assert torch.equal(content["w"], torch.ones(2))
+    assert not isinstance(content["a"], np.ndarray | np.random.RandomState)
+    assert str(content) == str(read_torch_file(path))  # no address in memory
+
+
+@pytest.mark.parametrize(
+    ("value", "old", "new", "expected"),
+    [
+        (np.float64(1.5), b"numpy._core.", b"numpy.core.", 1.5),
+        (Path("/a/b"), b"pathlib\n", b"pathlib._local\n", PurePosixPath("/a/b")),
+        (Path("a/b"), b"PosixPath", b"WindowsPath", PureWindowsPath("a/b")),
+    ],
+)
+def test_what_other_versions_and_systems_write_loads_too(
+    tmp_path, value, old, new, expected
+):
+    source = save(tmp_path / "source.pt", {"a": value})
+    path = rewritten(source, tmp_path / "x.pt", replaced(old, new))
+    assert read_torch_file(path) == {"a": expected}
+
+
+@pytest.mark.parametrize(
+    "value", [np.datetime64("2026-01-01"), np.void(b"ab"), np.timedelta64(3)]
+)
+def test_a_numpy_value_that_is_no_number_is_refused_in_a_sentence(tmp_path, value):
+    path = save(tmp_path / "x.pt", {"a": value})
+    with pytest.raises(CheckpointError, match=r"NumPy value of type .* is no"):
         read_torch_file(path)
 
 
@@ -223,6 +309,29 @@ def test_sizes_are_compared_with_the_file(tmp_path, kind):
     source = save(tmp_path / "source.pt", content)
     with pytest.raises(CheckpointError, match=message):
         read_torch_file(rewritten(source, tmp_path / "x.pt", change))
+
+
+def test_flipped_bits_in_a_pickle_give_content_or_a_sentence(tmp_path):
+    notes = {"é": np.float64(1.5), "n": Namespace(p=Path("a/ü")), "t": "Wärme"}
+    source = save(tmp_path / "source.pt", {"w": torch.arange(10.0), **notes})
+    dice = random.Random(3)
+
+    def flipped(name, data):
+        if not name.endswith("data.pkl"):
+            return data
+        changed = bytearray(data)
+        changed[dice.randrange(len(data))] ^= 1 << dice.randrange(8)
+        return bytes(changed)
+
+    refused = 0
+    for _ in range(500):
+        try:
+            read_torch_file(rewritten(source, tmp_path / "x.pt", flipped))
+        except CheckpointError as error:
+            refused += 1
+            assert "\n" not in str(error)
+            assert len(str(error)) <= 600
+    assert 100 < refused < 500
 
 
 def test_many_names_for_the_same_bytes_are_refused_but_tied_weights_load(tmp_path):

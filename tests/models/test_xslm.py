@@ -13,6 +13,7 @@ import torch
 from hypothesis import given
 
 from sampling_lab import SamplingParams, generate, load
+from sampling_lab.cli.main import main
 from sampling_lab.errors import (
     CheckpointError,
     ParameterError,
@@ -249,13 +250,9 @@ def drop(*keys):
 
 
 DAMAGE = {
-    "setting missing": (drop("settings", "tokens"), "settings .*missing: tokens"),
-    "setting unknown": (put("settings", "x", 1), "settings .*unknown: x"),
     "settings a list": (put("settings", []), "settings must be an object, got list"),
     "weights missing": (drop("weights", "mix"), "weights .*missing: mix"),
     "weights unknown": (put("weights", "bias", []), "weights .*unknown: bias"),
-    "top key unknown": (put("extra", 1), "the file must .*unknown: extra"),
-    "tokenizer key": (put("tokenizer", "kind", "bpe"), "tokenizer .*unknown: kind"),
     "width huge": (
         put("settings", "width", 10**9),
         "weights.tokens must be 40 x 10000",
@@ -268,8 +265,14 @@ DAMAGE = {
     "width bool": (put("settings", "width", True), "width must be an integer >= 1"),
     "width text": (put("settings", "width", "32"), "width must be .*got '32'"),
     "width zero": (put("settings", "width", 0), "width must be an integer >= 1, got 0"),
-    "seed negative": (put("settings", "seed", -1), "seed must be an integer >= 0"),
-    "seed large": (put("settings", "seed", 2**64), "seed must be in"),
+    "seed negative": (
+        put("settings", "training_seed", -1),
+        "seed must be an integer >= 0",
+    ),
+    "seed large": (
+        put("settings", "training_seed", 2**64),
+        "seed must be an integer in",
+    ),
     "rate zero": (
         put("settings", "learning_rate", 0),
         "learning_rate must be a number",
@@ -331,7 +334,7 @@ def test_half_a_file_a_number_beyond_floats_and_bytes_are_refused(tmp_path, path
     file, text = tmp_path / "model.json", path.read_text(encoding="utf-8")
     for damaged in (
         text[: len(text) // 2],
-        re.sub(r"-?0\.\d+", "1e999", text, count=1),
+        re.sub(r"-0\.\d+", "1e999", text, count=1),
     ):
         file.write_text(damaged, encoding="utf-8")
         with pytest.raises(
@@ -383,7 +386,7 @@ def test_training_begins_at_the_logarithm_of_the_vocabulary_and_falls():
 
 def test_training_makes_the_shipped_weights_again(path):
     shipped = load(path.with_name("model-20-steps.json")).checkpoint
-    again = xslm.train(steps=xslm_training.BARELY_TRAINED_STEPS).checkpoint
+    again = xslm.train(steps=20, learning_rate=0.01).checkpoint
     assert again.settings == shipped.settings
     assert again.tokenizer.tokens == shipped.tokenizer.tokens
     for name, weight in shipped.weights.items():
@@ -400,14 +403,68 @@ def test_training_in_chunks_equals_training_in_one_go(tmp_path):
     assert both.read_bytes() == whole.read_bytes()
 
 
-def test_the_command_writes_both_checkpoints(tmp_path, monkeypatch):
-    monkeypatch.setattr(xslm_training, "TRAINED_STEPS", 23)
-    xslm_training.main(["--out", str(tmp_path / "new")])
-    barely, trained = (
-        load(tmp_path / "new" / name) for name in ("model-20-steps.json", "model.json")
-    )
-    assert barely.checkpoint.settings.steps == 20
-    assert trained.checkpoint.settings.steps == 23
+def test_the_command_trains_in_chunks(tmp_path, capsys, path):
+    first, both = tmp_path / "model-2-steps.json", tmp_path / "model-5-steps.json"
+    rate = ["train", "xslm", "--learning-rate", "0.1", "--steps"]
+    assert main([*rate, "2", "--out", str(first)]) == 0
+    assert main([*rate, "3", "--resume", str(first)]) == 0
+    assert "5 steps, loss 3." in capsys.readouterr().out
+    xslm.train(steps=5, learning_rate=0.1).save(tmp_path / "whole")
+    assert both.read_bytes() == (tmp_path / "whole").read_bytes()
+    assert main([*rate, "3", "--resume", str(first)]) == 2  # it is there already
+
+
+OWN_TOKENIZERS = {
+    "lists": lambda c, m, v: {"alphabet": list(c), "rules": m},
+    "vocabulary and texts": lambda c, m, v: {
+        "vocabulary": v,
+        "merges": [" ".join(pair) for pair in m],
+    },
+    "objects": lambda c, m, v: {
+        "token_to_id": {token: n for n, token in enumerate(v)},
+        "ranks": {" ".join(pair): n for n, pair in enumerate(m)},
+        "kind": "bpe",
+    },
+    "ids to tokens": lambda c, m, v: {
+        "chars": c,
+        "id_to_token": {str(n): token for n, token in enumerate(v)},
+        "pairs": m,
+    },
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*not used")
+@pytest.mark.parametrize("own", OWN_TOKENIZERS.values(), ids=OWN_TOKENIZERS)
+def test_a_learners_tokenizer_loads_by_any_names(tmp_path, data, model, own):
+    given = data["tokenizer"]
+    tokens = model.tokenizer.tokens
+    data["tokenizer"] = own(given["characters"], given["merges"], tokens)
+    file = tmp_path / "model.json"
+    file.write_text(json.dumps(data), encoding="utf-8-sig")
+    assert load(file).tokenizer.tokens == tokens
+    assert answer(load(file), "is the sun warm?") == "the sun is warm."
+
+
+def test_other_settings_are_reported_and_what_is_missing_is_in_the_weights(
+    tmp_path, data
+):
+    data["settings"] = {"temperature": 0.5, "top_k": 3, "seed": -5, "author": "me"}
+    file = tmp_path / "model.json"
+    file.write_text(json.dumps(data), encoding="utf-8")
+    with pytest.warns(UserWarning, match="not used: author; missing .*width, context"):
+        card = load(file).card
+    own = {"temperature": 0.5, "top_k": 3, "seed": -5, "max_new_tokens": 24}
+    assert (card.defaults, card.context_length) == (own, 12)
+    assert "author" in card.details["notes"]
+
+
+@pytest.mark.parametrize("seed", [-5, 2**64, 10**30])
+def test_any_integer_is_a_seed(model, seed):
+    params = SamplingParams(temperature=3, seed=seed)
+    text = answer(model, "hi", params)
+    assert text == answer(model, "hi", params)
+    with pytest.raises(ParameterError, match="seed must be an integer in"):
+        answer(model, "hi", params.replace(dialect="transformers"))
 
 
 def test_other_pairs_make_another_vocabulary_and_are_learned():
@@ -452,7 +509,7 @@ def test_continuing_does_not_change_the_model_it_started_from(model):
         ({"steps": 0}, "steps must be an integer >= 1, got 0"),
         ({"steps": True}, "steps must be an integer"),
         ({"seed": -1}, "seed must be an integer >= 0"),
-        ({"seed": 2**64}, "seed must be in"),
+        ({"seed": 2**64}, "seed must be an integer in"),
         ({"learning_rate": 0}, "learning_rate must be a number > 0, got 0"),
         ({"learning_rate": math.nan}, "learning_rate must be a number > 0, got nan"),
         ({"pairs": []}, "pairs must hold at least one"),

@@ -1,5 +1,8 @@
 """Dialects: the two rules that differ, told apart on small rows."""
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 import torch
 
@@ -47,9 +50,41 @@ def test_a_tie_at_k_of_one_over_a_hundred_seeds(dialect):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_a_mass_that_is_exactly_p(dtype):
     logits = torch.tensor([0.3, 0.1, 0.1, 0.5], dtype=torch.float64).log().to(dtype)
-    for dialect in ("xslm", "scratch_llm", "llama.cpp"):
+    for dialect in ("xslm", "llama.cpp"):
         assert kept(dialect, logits, top_p=0.8) == [0, 3]
-    assert kept("ollama", logits, top_p=0.8) == [0, 1, 3]
+    for dialect in ("scratch_llm", "ollama"):
+        assert kept(dialect, logits, top_p=0.8) == [0, 1, 3]
+
+
+@pytest.mark.parametrize(
+    ("equal", "p", "count"), [(10, 0.8, 9), (2, 0.5, 2), (4, 0.25, 2), (4, 0.26, 2)]
+)
+def test_scratch_llm_keeps_the_token_that_passes_p(equal, p, count):
+    assert len(kept("scratch_llm", torch.zeros(equal), top_p=p)) == count
+
+
+ROWS = Path(__file__).parent.parent / "data" / "scratch_llm" / "filter_rows.npz"
+
+
+def test_scratch_llm_keeps_what_the_original_filter_kept():
+    """1,200 rows of its own sampler at temperature, top-k and top-p; a third has ties.
+
+    Which of several equal logits stay is what torch's sort leaves, on the CPU.
+    """
+    with np.load(ROWS) as file:
+        rows = dict(file)
+    ends = rows["lengths"].cumsum(dtype=int)
+    bits = np.unpackbits(rows["kept"])
+    names = ("temperature", "top_k", "top_p")
+    wrong = []
+    for row, end in enumerate(ends):
+        part = slice(end - rows["lengths"][row], end)
+        settings = {name: rows[name][row].item() for name in names}
+        found = kept("scratch_llm", torch.from_numpy(rows["logits"][part]), **settings)
+        if found != bits[part].nonzero()[0].tolist():
+            wrong.append(row)
+    assert len(ends) == 1200
+    assert wrong == []
 
 
 FIRST = ["scratch_llm", "transformers", "vllm", "ollama"]

@@ -66,6 +66,10 @@ def order_table(name, temperature, probs):
     return check
 
 
+def recorded_rows():
+    test_dialects.test_scratch_llm_keeps_what_the_original_filter_kept()
+
+
 HOT = (1.5, ([0.551, 0.283, 0.166, 0], [0.661, 0.339, 0, 0]))
 
 
@@ -120,10 +124,26 @@ MUTANTS = [
     Mutant(
         "the ascending rule removes ties by id",
         truncation.TopP,
-        "_ascending",
+        "_as_sorted",
         lambda self, x: truncation.TopP(self.p)(x),
         lambda: test_stage.test_top_p_equals_its_rule_written_with_a_full_sort(
             1025, "ties", 0.5
+        ),
+    ),
+    Mutant(
+        "scratch LLM's nucleus breaks ties by id",
+        truncation.TopP,
+        "_as_sorted",
+        lambda self, x: truncation.TopP(self.p)(x),
+        recorded_rows,
+    ),
+    Mutant(
+        "scratch LLM drops the token that passes p",
+        dialects,
+        "DIALECTS",
+        dialect("scratch_llm", nucleus="descending"),
+        lambda: test_dialects.test_scratch_llm_keeps_the_token_that_passes_p(
+            10, 0.8, 9
         ),
     ),
     Mutant(

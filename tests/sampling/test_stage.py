@@ -221,11 +221,15 @@ def full_sort_top_p(logits, p, rule):
         ordered, order = torch.sort(logits, descending=False)
         removed = ordered.softmax(-1).cumsum(-1) <= (1 - p)
         removed[-1] = False
+    elif rule == "exceeding":
+        ordered, order = torch.sort(logits, descending=True)
+        before = ordered.softmax(-1).cumsum(-1).roll(1)
+        before[0] = 0
+        removed = before > p
     else:
         ordered, order = torch.sort(logits, descending=True, stable=True)
         probs = ordered.double().softmax(-1)
-        reached = 1e-6 if rule == "exceeding" else -1e-6
-        removed = probs.cumsum(-1) - probs >= p + reached
+        removed = probs.cumsum(-1) - probs >= p - 1e-6
         removed[0] = False
     return logits.masked_fill(removed.scatter(0, order, removed), -INF)
 

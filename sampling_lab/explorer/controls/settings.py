@@ -115,7 +115,7 @@ class Controls(Column):
         self._change(lambda: neutral(self.params))
 
     def choose_preset(self, name: str) -> None:
-        """Set everything but the seed as a preset has it."""
+        """Set everything as a preset has it; a seed that it lacks stays."""
         self._change(lambda: apply_preset(self.params, self.presets[name]))
 
     def show_idle(self, reasons: Mapping[str, str]) -> None:

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from ...errors import ParameterError
+from ...generation.results import Step
 from ...plots import caption, distribution_table, stages_table, steps_table
 from ...plots.distribution import DistributionArtists
 from ...plots.stages import StageArtists
 from ...plots.stages_rows import StageColumn, removed_by, stages_rows
 from ...plots.steps import StepArtists, tokens_height
-from ...plots.steps_rows import StepRow
 from ...sampling.ledger import Ledger
 from ...sampling.one_thread import one_thread
 from .fast_figure import FastFigure, FastFigures, Place
@@ -135,35 +135,34 @@ class StepsTab(Tab):
         """Return the picture of all steps, one of them marked."""
         if not view.steps:
             return self.sentence(_NO_STEPS)
-        rows = steps_table(view.steps)
-        figure = self._figure(rows)
-        figure.artists.show(rows, view.selected)
-        table = [row.to_dict() for row in rows]
-        return Picture(figure.png(), self._caption(rows), table)
+        figure = self._figure(view.steps)
+        figure.artists.show(view.steps, view.selected)
+        table = steps_table(view.steps)
+        return Picture(figure.png(), self._caption(view.steps), table)
 
-    def _figure(self, rows: Sequence[StepRow]) -> FastFigure[StepArtists]:
+    def _figure(self, steps: Sequence[Step]) -> FastFigure[StepArtists]:
         height, left, gap = 400.0, 52.0, 30.0
         wide = self._width - left - 22
-        below = 26 + 24 * math.ceil(tokens_height(rows, wide) / 24)  # few layouts
+        below = 26 + 24 * math.ceil(tokens_height(steps, wide) / 24)  # few layouts
         high = (height - below) / 3 - gap
         lows = [below + (high + gap) * at for at in (2, 1, 0)]
         places = [Place(left, low, wide, high) for low in lows]
         return self._figures.find(self.name, height, places, StepArtists)
 
     @staticmethod
-    def _caption(rows: Sequence[StepRow]) -> str:
+    def _caption(steps: Sequence[Step]) -> str:
         """Return the mean surprisal, the perplexity, and what is left out of them."""
-        finite = [row.surprisal for row in rows if row.surprisal < math.inf]
-        parts = [counted(len(rows), "step")]
+        finite = [step.surprisal for step in steps if step.surprisal < math.inf]
+        parts = [counted(len(steps), "step")]
         if finite:
             mean = sum(finite) / len(finite)
             parts.append(f"mean surprisal {mean:.2f} bits")
             parts.append(f"perplexity {2.0 ** min(mean, 1000.0):.3g}")
-        entropy = sum(row.entropy for row in rows) / len(rows)
+        entropy = sum(step.entropy for step in steps) / len(steps)
         parts.append(f"mean entropy {entropy:.2f} bits")
-        if given := sum(row.is_given for row in rows):
+        if given := sum(step.is_given for step in steps):
             parts.append(f"{given:,} chosen by a person")
-        if endless := len(rows) - len(finite):
+        if endless := len(steps) - len(finite):
             parts.append(f"{endless:,} of probability 0 left out of the means")
         return " · ".join(parts)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Set
+from collections.abc import Set
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -13,14 +13,23 @@ import torch
 from torch import Tensor
 
 from ...errors import CheckpointError, ParameterError
-from ...sampling.validation import whole_number
+from ...sampling.dialects import DIALECTS
+from ...sampling.params import SamplingParams
+from ...sampling.validation import seed, whole_number
+from ..checks import listed
+from ..files import write_whole
 from .network import Weights, weight_shapes
 from .tokenizer import BPE
+from .tokenizer_arguments import read_tokenizer
+
+_DEFAULTS = DIALECTS["xslm"].defaults
 
 MAX_FILE_BYTES = 16 << 20
 """A toy is far smaller; a larger file is not read into memory."""
 
-_SEED_LIMIT = 2**64
+_OF_TRAINING = ("width", "context", "steps", "learning_rate")
+_OLD_SETTINGS = {*_OF_TRAINING, "seed", "tokens", "max_tokens"}
+"""All that the lab's first files had; their seed is that of the training."""
 
 
 @dataclass(frozen=True)
@@ -30,18 +39,24 @@ class Settings:
     Attributes:
         width: size of the vector at every position.
         context: length of the sliding window, in tokens.
-        seed: of the initial weights, in [0, 2**64).
+        training_seed: of the initial weights, in [0, 2**64).
         steps: number of training steps so far.
         learning_rate: of the training steps; > 0.
-        tokens: default number of new tokens in a generation.
+        temperature: of a generation, unless told otherwise, as are the next three.
+        top_k: how many tokens it keeps.
+        seed: any integer.
+        tokens: how many new tokens it has.
         max_tokens: largest number that may be asked for.
     """
 
     width: int = 32
     context: int = 12
-    seed: int = 0
+    training_seed: int = 0
     steps: int = 0
     learning_rate: float = 1.0
+    temperature: float = _DEFAULTS["temperature"]
+    top_k: int | None = _DEFAULTS["top_k"]
+    seed: int | None = _DEFAULTS["seed"]
     tokens: int = 24
     max_tokens: int = 64
 
@@ -49,10 +64,9 @@ class Settings:
         """Refuse values outside the attributes' rules."""
         for name in ("width", "context", "tokens", "max_tokens"):
             whole_number(name, getattr(self, name))
-        for name in ("seed", "steps"):
+        for name in ("training_seed", "steps"):
             whole_number(name, getattr(self, name), minimum=0)
-        if self.seed >= _SEED_LIMIT:
-            raise ParameterError(f"seed must be in [0, 2**64), got {self.seed}")
+        seed("training_seed", self.training_seed)
         if self.tokens > self.max_tokens:
             raise ParameterError(
                 f"tokens must be <= max_tokens ({self.max_tokens}), got {self.tokens}"
@@ -61,23 +75,33 @@ class Settings:
             raise ParameterError(
                 f"learning_rate must be a number > 0, got {self.learning_rate!r}"
             )
+        SamplingParams(dialect="xslm", **self.sampling)
+
+    @property
+    def sampling(self) -> dict[str, Any]:
+        """How a generation draws unless told otherwise, as sampling parameters."""
+        return {name: getattr(self, name) for name in _DEFAULTS}
 
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """The contents of a file; the weights are float64."""
+    """The contents of a file; the weights are float64.
+
+    `notes` are what a file of somebody's own has too much or too little.
+    """
 
     settings: Settings
     tokenizer: BPE
     weights: Weights
+    notes: tuple[str, ...] = ()
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
     """Read a checkpoint file.
 
     Raises:
-        CheckpointError: not a file, too large, not JSON, or anything in it missing,
-            unknown, of a wrong type or size, or not finite.
+        CheckpointError: not a file, too large, not JSON, or anything in it of a wrong
+            type or size, or not finite; a weight missing or unknown.
     """
     try:
         data = json.loads(
@@ -100,11 +124,11 @@ def write_checkpoint(checkpoint: Checkpoint, path: str | Path) -> None:
     )
     settings = json.dumps(asdict(checkpoint.settings))
     tokenizer = json.dumps(checkpoint.tokenizer.to_json(), ensure_ascii=False)
-    Path(path).write_text(
+    text = (
         f'{{"settings": {settings},\n"tokenizer": {tokenizer},\n'
-        f'"weights": {{\n{matrices}\n}}}}\n',
-        encoding="utf-8",
+        f'"weights": {{\n{matrices}\n}}}}\n'
     )
+    write_whole(Path(path), text.encode())
 
 
 def _rows(weight: Tensor) -> str:
@@ -117,7 +141,7 @@ def _read_text(path: Path) -> str:
     size = path.stat().st_size
     if size > MAX_FILE_BYTES:
         raise CheckpointError(f"it has {size} bytes, more than {MAX_FILE_BYTES}")
-    return path.read_text(encoding="utf-8")
+    return path.read_text(encoding="utf-8-sig")
 
 
 def _refuse_constant(name: str) -> None:
@@ -134,34 +158,51 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _checkpoint(data: Any) -> Checkpoint:
-    _check_keys("the file", data, {"settings", "tokenizer", "weights"})
-    _check_keys(
-        "settings", data["settings"], {field.name for field in fields(Settings)}
-    )
-    _check_keys("tokenizer", data["tokenizer"], {"characters", "merges"})
-    settings = Settings(**data["settings"])
-    if not isinstance(data["tokenizer"]["merges"], list):
-        raise CheckpointError("merges must be a list of pairs of tokens")
-    tokenizer = BPE(**data["tokenizer"])
+    data = _object("the file", data)
+    given = _object("settings", data.get("settings", {}))
+    matrices = _object("weights", data.get("weights"))
+    tokenizer, unused = read_tokenizer(_object("tokenizer", data.get("tokenizer")))
+    if given.keys() == _OLD_SETTINGS:
+        given = {**given, "training_seed": given["seed"]}
+        del given["seed"]
+    known = {field.name for field in fields(Settings)}
+    unused += [k[:40] for k in given if k not in known]
+    unused += [k[:40] for k in data if k not in ("settings", "tokenizer", "weights")]
+    lacking = [name for name in _OF_TRAINING if name not in given]
+    used = {name: given[name] for name in given if name in known}
+    settings = Settings(**{**_sizes(matrices), **used})
     shapes = weight_shapes(settings.width, settings.context, tokenizer.vocab_size)
-    _check_keys("weights", data["weights"], shapes.keys())
+    _check_names(matrices, shapes.keys())
     weights = {
-        name: _matrix(name, data["weights"][name], shape)
-        for name, shape in shapes.items()
+        name: _matrix(name, matrices[name], shape) for name, shape in shapes.items()
     }
-    return Checkpoint(settings, tokenizer, weights)
+    notes = [f"not used: {listed(unused)}"] if unused else []
+    notes += [f"missing in the settings: {', '.join(lacking)}"] if lacking else []
+    return Checkpoint(settings, tokenizer, weights, tuple(notes))
 
 
-def _check_keys(where: str, data: Any, expected: Set[str]) -> None:
-    if not isinstance(data, Mapping):
+def _object(where: str, data: Any) -> dict[str, Any]:
+    if not isinstance(data, dict):
         raise CheckpointError(f"{where} must be an object, got {type(data).__name__}")
-    missing = sorted(expected - data.keys())
-    unknown = sorted(key[:40] for key in data.keys() - expected)
+    return data
+
+
+def _sizes(matrices: dict[str, Any]) -> dict[str, int]:
+    """Return the settings that the positions' matrix has, if it is one."""
+    rows = matrices.get("positions")
+    if not isinstance(rows, list) or not rows or not isinstance(rows[0], list):
+        return {}
+    return {"context": len(rows), "width": len(rows[0])}
+
+
+def _check_names(matrices: dict[str, Any], expected: Set[str]) -> None:
+    missing = sorted(expected - matrices.keys())
+    unknown = [key[:40] for key in sorted(matrices.keys() - expected)]
     if missing or unknown:
         raise CheckpointError(
-            f"{where} must have the keys {', '.join(sorted(expected))}; "
+            f"weights must have the keys {', '.join(sorted(expected))}; "
             f"missing: {', '.join(missing) or 'none'}; "
-            f"unknown: {', '.join(unknown[:8]) or 'none'}"
+            f"unknown: {listed(unknown) or 'none'}"
         )
 
 

@@ -5,6 +5,7 @@ It answers one-line questions (``"Q: hi\nA: "``) and ends an answer with a newli
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +91,10 @@ def load(
     if options:
         raise ParameterError(f"XSLM takes no options, got {', '.join(sorted(options))}")
     path = Path(path)
-    return XSLM(read_checkpoint(path), device=find_device(device), path=path)
+    checkpoint = read_checkpoint(path)
+    if checkpoint.notes:
+        warnings.warn(f"{path}: {'; '.join(checkpoint.notes)}", stacklevel=3)
+    return XSLM(checkpoint, device=find_device(device), path=path)
 
 
 def train(
@@ -134,7 +138,7 @@ def train(
 def _card(checkpoint: Checkpoint, device: torch.device, path: Path | None) -> ModelCard:
     settings = checkpoint.settings
     return ModelCard(
-        name=f"XSLM after {settings.steps:,} steps",
+        name=f"XSLM after {settings.steps:,} steps" if settings.steps else "XSLM",
         format="xslm",
         parameters=sum(weight.numel() for weight in checkpoint.weights.values()),
         vocab_size=checkpoint.tokenizer.vocab_size,
@@ -144,12 +148,15 @@ def _card(checkpoint: Checkpoint, device: torch.device, path: Path | None) -> Mo
         dialect="xslm",
         stop_token_ids=(checkpoint.tokenizer.newline_id,),
         default_max_new_tokens=settings.tokens,
-        defaults={"max_new_tokens": settings.tokens},
+        defaults={**settings.sampling, "max_new_tokens": settings.tokens},
+        starting_params=settings.sampling,
+        default_prompt="Q: hi\nA: ",
         files=(path,) if path else (),
         details={
             "width": settings.width,
-            "training seed": settings.seed,
+            "training seed": settings.training_seed,
             "training steps": settings.steps,
             "max_tokens": settings.max_tokens,
+            **({"notes": "; ".join(checkpoint.notes)} if checkpoint.notes else {}),
         },
     )

@@ -3,7 +3,7 @@ r"""The toy model's tokenizer: byte-pair encoding, stored in the model's file.
 Text is first cut into chunks that merges never cross: a newline alone, or a word
 with one space after it. Inside a chunk the merges apply in the order in which they
 were learned, each from left to right. The ids are the characters in order, then one
-token for each merge.
+token for each merge, unless the file has another order.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ UNKNOWN = "\ufffd"
 # Half characters, which JSON can spell and UTF-8 cannot.
 _SURROGATES = frozenset(map(chr, range(0xD800, 0xE000)))
 _CHUNK = re.compile(r"\n|[^\n ]* |[^\n ]+")
+_NAMED = re.compile(r"<[\w|/-]+>")
 
 
 class UnknownCharacterWarning(UserWarning):
@@ -36,7 +37,10 @@ class BPE:
     Args:
         characters: the single-character tokens in the order of their ids; newline
             and � are among them.
-        merges: pairs of tokens in the order learned; each makes one new token.
+        merges: pairs of tokens in the order learned, also as "a b"; each makes one new
+            token.
+        vocab: the same tokens in another order of ids, and others in <angle brackets>,
+            which no text becomes.
 
     Raises:
         CheckpointError: the arguments do not make a vocabulary.
@@ -47,13 +51,20 @@ class BPE:
         ([6], [2, 3])
     """
 
-    def __init__(self, characters: str, merges: Iterable[Sequence[str]]) -> None:
+    def __init__(
+        self,
+        characters: str,
+        merges: Iterable[Sequence[str]],
+        vocab: Sequence[str] = (),
+    ) -> None:
         self.characters = _checked_characters(characters)
         self.merges: list[tuple[str, str]] = []
         self.tokens = list(self.characters)
         self._ids = {token: token_id for token_id, token in enumerate(self.tokens)}
-        for pair in merges:
-            self._add_merge(pair)
+        for merge in merges:
+            self._add_merge(merge)
+        if vocab and list(vocab) != self.tokens:
+            self._reorder(vocab)
 
     @classmethod
     def learn(cls, text: str, vocab_size: int) -> BPE:
@@ -123,7 +134,12 @@ class BPE:
 
     def to_json(self) -> dict[str, Any]:
         """Return the arguments that make this tokenizer again."""
-        return {"characters": self.characters, "merges": [list(m) for m in self.merges]}
+        arguments: dict[str, Any] = {
+            "characters": self.characters,
+            "merges": [list(merge) for merge in self.merges],
+        }
+        made = [*self.characters, *map("".join, self.merges)]
+        return arguments if self.tokens == made else {**arguments, "vocab": self.tokens}
 
     def _text(self, token_id: int) -> str:
         return self.tokens[token_id] if 0 <= token_id < self.vocab_size else ""
@@ -146,26 +162,49 @@ class BPE:
             stacklevel=3,
         )
 
-    def _add_merge(self, pair: Sequence[str]) -> None:
-        if (
-            not isinstance(pair, list | tuple)
-            or len(pair) != 2
-            or not all(isinstance(part, str) and part in self._ids for part in pair)
-        ):
+    def _add_merge(self, merge: Any) -> None:
+        pair = self._pair(merge)
+        if pair is None:
             raise CheckpointError(
                 f"merge {len(self.merges)} must be a pair of earlier tokens, "
-                f"got {str(pair)[:80]}"
+                f"got {str(merge)[:80]}"
             )
-        left, right = pair
-        joined = left + right
-        if not self._is_new(joined):
+        joined = "".join(pair)
+        if not self._is_new(joined) or not _CHUNK.fullmatch(joined):
             raise CheckpointError(
                 f"merge {len(self.merges)} must make a new token without newline or "
-                f"{UNKNOWN}, got {joined!r}"
+                f"{UNKNOWN}, and with a space only at its end, got {joined[:80]!r}"
             )
-        self.merges.append((left, right))
+        self.merges.append(pair)
         self._ids[joined] = len(self.tokens)
         self.tokens.append(joined)
+
+    def _pair(self, merge: Any) -> tuple[str, str] | None:
+        """Return the only pair of known tokens that a list or an "a b" can mean."""
+        ways = [merge] if isinstance(merge, list | tuple) else []
+        if isinstance(merge, str):
+            spaces = [at for at, sign in enumerate(merge) if sign == " "]
+            ways = [(merge[:at], merge[at + 1 :]) for at in spaces]
+        pairs = [(way[0], way[1]) for way in ways if self._knows_pair(way)]
+        return pairs[0] if len(pairs) == 1 else None
+
+    def _knows_pair(self, parts: Sequence[Any]) -> bool:
+        return len(parts) == 2 and all(
+            isinstance(part, str) and part in self._ids for part in parts
+        )
+
+    def _reorder(self, vocab: Sequence[str]) -> None:
+        """Give the tokens the ids of their places in `vocab`."""
+        counts = Counter(vocab)
+        others = [t for t in counts if t not in self._ids and not _NAMED.fullmatch(t)]
+        lacking = [token for token in self.tokens if token not in counts]
+        if odd := lacking or others or [t for t in counts if counts[t] > 1]:
+            raise CheckpointError(
+                "the vocabulary must hold each character and merged token once, and "
+                f"others only in <brackets>; look at {odd[0][:40]!r}"
+            )
+        self.tokens = list(vocab)
+        self._ids = {token: token_id for token_id, token in enumerate(vocab)}
 
     def _best_pair(self, chunks: list[list[str]]) -> tuple[str, str] | None:
         counts = Counter(

@@ -1,16 +1,13 @@
 """Train the toy GPT on question-answer pairs: seconds of plain gradient descent.
 
-    python -m sampling_lab.models.xslm.training --out checkpoints/xslm
-
-writes the shipped checkpoints, the same bytes each time on one machine.
+`checkpoints/xslm/README.md` has the two commands that make the shipped checkpoints, the
+same bytes each time on one machine.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import torch
 from torch import Tensor
@@ -19,13 +16,12 @@ from torch.nn.functional import cross_entropy
 from ...errors import ParameterError, SamplingLabError
 from ...sampling.one_thread import one_thread
 from ...sampling.validation import whole_number
-from .checkpoint import Checkpoint, Settings, write_checkpoint
+from .checkpoint import Checkpoint, Settings
 from .network import forward, initial_weights, weight_shapes
 from .tokenizer import BPE, NEWLINE
 
 VOCAB_SIZE = 40
 TRAINED_STEPS = 1000
-BARELY_TRAINED_STEPS = 20
 
 PAIRS = (
     ("hi", "hello."),
@@ -38,7 +34,7 @@ PAIRS = (
     ("what is hot?", "the tea is hot."),
     ("what is blue?", "the sky is blue."),
     ("what can run?", "the dog can run."),
-    ("is the dog blue?", "no."),
+    ("is the cat blue?", "no."),
     ("can the sun run?", "no."),
 )
 """The twelve questions and answers of the shipped checkpoints."""
@@ -110,6 +106,7 @@ def train_checkpoint(
         replace(settings, steps=settings.steps + steps),
         checkpoint.tokenizer,
         weights,
+        checkpoint.notes,
     )
 
 
@@ -157,7 +154,7 @@ def windows(pairs: Pairs, tokenizer: BPE, context: int) -> tuple[Tensor, Tensor]
 
 
 def _new_checkpoint(pairs: Pairs, seed: int) -> Checkpoint:
-    settings = Settings(seed=seed)
+    settings = Settings(training_seed=seed)
     tokenizer = BPE.learn("".join(training_text(pairs)), VOCAB_SIZE)
     shapes = weight_shapes(settings.width, settings.context, tokenizer.vocab_size)
     generator = torch.Generator().manual_seed(seed)
@@ -186,20 +183,3 @@ def _descend(
 def _rounded(weight: Tensor) -> Tensor:
     """Round to a fixed number of decimals, so that a short decimal is exact."""
     return weight.round(decimals=_DECIMALS)
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Write the shipped checkpoints into a directory."""
-    parser = argparse.ArgumentParser(description="Make the shipped XSLM checkpoints.")
-    parser.add_argument("--out", type=Path, default=Path("checkpoints/xslm"))
-    out = parser.parse_args(arguments).out
-    out.mkdir(parents=True, exist_ok=True)
-    barely = train_checkpoint(steps=BARELY_TRAINED_STEPS)
-    write_checkpoint(barely, out / f"model-{BARELY_TRAINED_STEPS}-steps.json")
-    rest = TRAINED_STEPS - BARELY_TRAINED_STEPS
-    trained = train_checkpoint(steps=rest, checkpoint=barely)
-    write_checkpoint(trained, out / "model.json")
-
-
-if __name__ == "__main__":
-    main()

@@ -17,27 +17,31 @@ Tokens = Callable[[int], str] | Sequence[str] | None
 """Token texts: a function of the id, a list by id, or None to show the ids."""
 
 
-def token_text(tokens: Tokens, token_id: int) -> str:
-    """Return a token's whole text, visible.
+REST = "everything else"
+"""The name of all tokens that are not shown one by one."""
+
+
+def token_text(tokens: Tokens, token_id: int | None) -> str:
+    """Return a token's whole text, visible; None is everything else.
 
     >>> token_text([" warm"], 0), token_text(None, 7)
     ('␣warm', '⟨7⟩')
     """
+    if token_id is None:
+        return REST
     if tokens is None:
         return f"⟨{token_id}⟩"
     return visible(tokens(token_id) if callable(tokens) else tokens[token_id])
 
 
-def token_label(tokens: Tokens, token_id: int, *, width: int = 18) -> str:
+def token_label(tokens: Tokens, token_id: int | None, *, width: int = 18) -> str:
     """Return a token's text, visible, drawable and at most `width` characters long.
 
     >>> token_label([" warm", "$x_$"], 0), token_label(None, 7)
     ('␣warm', '⟨7⟩')
     """
-    if tokens is None:
-        return f"⟨{token_id}⟩"
-    text = tokens(token_id) if callable(tokens) else tokens[token_id]
-    return shorten(drawable(text), width)
+    text = token_text(tokens, token_id)
+    return text if token_id is None else shorten(drawable(text), width)
 
 
 def shorten(label: str, width: int) -> str:

@@ -6,7 +6,7 @@ two of them could meet in greyscale, a hatch, an outline or a word tells them ap
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -42,6 +42,13 @@ DASHES = (
     (0, (8, 2, 2, 2)),
 )
 
+
+def series(at: int) -> dict[str, Any]:
+    """Return the colour and the dashes of a line by its index."""
+    dashes = DASHES[at % len(DASHES)]
+    return {"color": SERIES[at % len(SERIES)], "linestyle": dashes}
+
+
 FONT_SIZE = 12.0
 """Points; no text is smaller at the figure's original size."""
 
@@ -57,14 +64,23 @@ def stage_hatch(name: str) -> str:
 
 
 def new_axes(width: float, height: float) -> Axes:
+    """Return axes on a new figure of so many inches; see `new_panels`."""
+    return new_panels(width, height)[0]
+
+
+def new_panels(
+    width: float, height: float, rows: int = 1, columns: int = 1
+) -> list[Axes]:
     """Return axes on a new figure, which is in no global list of figures.
 
     Args:
         width: in inches.
         height: in inches.
+        rows: of axes.
+        columns: of axes.
     """
-    figure = Figure(figsize=(width, height), layout="constrained", facecolor=PAPER)
-    return figure.add_subplot()
+    figure = Figure((width, height), layout="constrained", facecolor=PAPER)
+    return list(figure.subplots(rows, columns, squeeze=False).flat)
 
 
 def quiet_frame(ax: Axes, *, grid: Literal["x", "y", "both"] | None = "x") -> None:

@@ -1,14 +1,13 @@
 """Texts in and next to a plot, drawn as outlines.
 
 Matplotlib needs a millisecond for the layout of each changed text. `TextLabels` keep
-the outline of every text (for ASCII text, of every letter) and draw all of them at
-once, so that a picture can follow a slider.
+the outlines of texts and of letters and draw all of them at once, so that a picture
+can follow a slider.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -30,6 +29,9 @@ _UNITS = 100.0
 
 _HALF_CAPITAL = 0.36
 """Half the height of a capital letter, as a fraction of the font size."""
+
+_QUARTER_TURN = np.array([[0.0, 1.0], [-1.0, 0.0]])
+"""Turns rows (x, y) to the left: upwards is then to the left."""
 
 _ALIGNED = {"left": 0.0, "center": 0.5, "right": 1.0}
 
@@ -113,13 +115,21 @@ class TextLabels(Artist):
             return {}
         places = self.get_transform().transform([label[:2] for label in labels])
         point = float(self._inches.transform((1 / 72, 0.0))[0])  # in pixels
-        parts: dict[str, list[_Placed]] = {}
-        size = FONT_SIZE * point / _UNITS
-        for label, (x, y) in zip(labels, places.tolist(), strict=True):
-            right, up = label.move
-            place = (x + right * point, y + up * point)
-            parts.setdefault(label.color, []).extend(_line(label, place, size))
-        return {color: _joined(placed, size) for color, placed in parts.items()}
+        parts: dict[str, tuple[list[np.ndarray], list[np.ndarray]]] = {}
+        for label, place in zip(labels, places, strict=True):
+            outline = _outline(label.text, label.bold)
+            points = outline.vertices - (_ALIGNED[label.align] * outline.width, 0.0)
+            if label.turned:
+                points = points @ _QUARTER_TURN
+            place = place + np.multiply(label.move, point)
+            points = points * (FONT_SIZE * point / _UNITS) + place
+            vertices, codes = parts.setdefault(label.color, ([], []))
+            vertices.append(points)
+            codes.append(outline.codes)
+        return {
+            color: Path(np.concatenate(vertices), np.concatenate(codes))
+            for color, (vertices, codes) in parts.items()
+        }
 
 
 class TextColumn(TextLabels):
@@ -151,28 +161,18 @@ class TextColumn(TextLabels):
         self._label = TextLabel(edge, 0.0, "", align, move=(points, 0.0))
         self.set_texts(texts)
 
-    @property
-    def colors(self) -> list[str]:
-        """The colour of each row."""
-        return [label.color for label in self.labels]
-
-    def set_texts(
-        self, texts: Sequence[str], colors: Sequence[str] | None = None
-    ) -> None:
+    def set_texts(self, texts: Sequence[str], colors: Sequence[str] = ()) -> None:
         """Set the texts from the first row on; rows without a text stay empty."""
-        missing = len(self.rows) - len(texts)
-        texts = [*texts, *[""] * missing]
-        colors = [*(colors or []), *[self._color] * len(self.rows)]
-        rows = zip(self.rows, texts, colors, strict=False)
+        colors = colors or [self._color] * len(texts)
         self.write(
             self._label._replace(y=row, text=text, color=color)
-            for row, text, color in rows
+            for row, text, color in zip(self.rows, texts, colors, strict=False)
         )
 
 
 def text_width(text: str, *, bold: bool = False) -> float:
     """Return how wide a text is, in points."""
-    return sum(letter.width for letter in _letters(text, bold)) * FONT_SIZE / _UNITS
+    return _outline(text, bold).width * FONT_SIZE / _UNITS if text else 0.0
 
 
 def fitted(text: str, room: float, *, bold: bool = False) -> str:
@@ -200,8 +200,7 @@ def number(value: float) -> str:
     return f"{value:.3f}" if value < 1000 else f"{value:.3g}"
 
 
-@dataclass(frozen=True)
-class _Outline:
+class _Outline(NamedTuple):
     """Vertices (points, 2), codes (points,) and width, in hundredths of the size."""
 
     vertices: np.ndarray
@@ -209,49 +208,20 @@ class _Outline:
     width: float
 
 
-class _Placed(NamedTuple):
-    """An outline, the pixel at which it begins, and whether it reads upwards."""
-
-    outline: _Outline
-    place: tuple[float, float]
-    turned: bool
-
-
-def _line(
-    label: TextLabel, place: tuple[float, float], size: float
-) -> Iterable[_Placed]:
-    """Place the letters of a label one after the other."""
-    letters = _letters(label.text, label.bold)
-    along = -_ALIGNED[label.align] * sum(letter.width for letter in letters)
-    x, y = place
-    for letter in letters:
-        shift = along * size
-        place = (x, y + shift) if label.turned else (x + shift, y)
-        yield _Placed(letter, place, label.turned)
-        along += letter.width
-
-
-def _letters(text: str, bold: bool) -> list[_Outline]:
-    """Return the outlines that make up a text, one after the other."""
-    # In some scripts letters join, so only ASCII is laid out letter by letter.
-    parts = text if text.isascii() else [text]
-    return [_laid_out(part, bold) for part in parts if part]
-
-
-def _joined(placed: list[_Placed], size: float) -> Path:
-    """Return one path of outlines, scaled, turned and moved to their places."""
-    outlines, places, turned = zip(*placed, strict=True)
-    counts = [len(outline.codes) for outline in outlines]
-    vertices = np.concatenate([outline.vertices for outline in outlines])
-    if any(turned):
-        quarter = np.stack([-vertices[:, 1], vertices[:, 0]], -1)
-        vertices = np.where(np.repeat(turned, counts)[:, None], quarter, vertices)
-    vertices = vertices * size + np.repeat(places, counts, axis=0)  # (points, 2)
-    return Path(vertices, np.concatenate([outline.codes for outline in outlines]))
-
-
 @lru_cache(maxsize=1024)
-def _laid_out(text: str, bold: bool) -> _Outline:
+def _outline(text: str, bold: bool) -> _Outline:
+    """Return the outline of a text; for ASCII text, those of its letters in a row.
+
+    In some scripts letters join, so only ASCII is laid out letter by letter.
+    """
+    if len(text) > 1 and text.isascii():
+        letters = [_outline(letter, bold) for letter in text]
+        ends = np.cumsum([letter.width for letter in letters])
+        starts = np.repeat([0.0, *ends[:-1]], [len(letter.codes) for letter in letters])
+        vertices = np.concatenate([letter.vertices for letter in letters])
+        vertices[:, 0] += starts
+        codes = np.concatenate([letter.codes for letter in letters])
+        return _Outline(vertices, codes, float(ends[-1]))
     weight = "bold" if bold else "normal"
     font = FontProperties(family=FONT, weight=weight, size=_UNITS)
     vertices, codes = text_to_path.get_text_path(font, text)
