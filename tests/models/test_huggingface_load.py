@@ -106,7 +106,7 @@ def test_a_directory_without_a_configuration(tmp_path):
     [
         ("{", "cannot load"),
         ('{"model_type": "nonesuch"}', "nonesuch"),
-        ('{"model_type": "t5"}', "T5Config"),
+        ('{"model_type": "t5"}', "an encoder-decoder"),
         ("[]", "cannot load"),
     ],
 )

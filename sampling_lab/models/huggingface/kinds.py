@@ -16,30 +16,37 @@ _HEADS = {
     "VL|Vision|Image|Audio|Speech": "a multimodal model",
 }
 _LOOKS_AHEAD = "its causal form reads tokens ahead, as a masked-language model does"
-_POSITIONS = "its generate() numbers positions otherwise than its forward pass"
+_POSITIONS = (
+    "transformers' generate() counts its positions from 0 and its forward pass from "
+    "pad_token_id + 1, which gives two different texts"
+)
 _CACHE = "its cached steps differ from its forward pass over the whole text"
 _UNFIT = {
     **dict.fromkeys(("xlm", "xlnet"), _LOOKS_AHEAD),
     **dict.fromkeys(("camembert", "data2vec-text", "roberta"), _POSITIONS),
     **dict.fromkeys(("roberta-prelayernorm", "xlm-roberta"), _POSITIONS),
     **dict.fromkeys(("xlm-roberta-xl", "xmod"), _POSITIONS),
-    **dict.fromkeys(("dory", "moshi", "prophetnet"), _CACHE),
-    "cpmant": "its text needs prompts of its own in front",
+    **dict.fromkeys(("cpmant", "dory", "moshi", "prophetnet"), _CACHE),
 }
 """model_type -> why its text would not be what `transformers` generates."""
 
 
-def check_causal(config: PreTrainedConfig) -> None:
+def check_causal(config: PreTrainedConfig, name: str | None = None) -> None:
     """Refuse what is no causal language model, saying what it is.
+
+    Args:
+        config: the model's configuration.
+        name: its class; None is what the configuration says.
 
     Raises:
         CheckpointError: a masked-language model, an encoder-decoder, a classifier, a
             multimodal model without a causal form, or one that cannot run step by step.
     """
-    kind = _other_kind(config)
+    name = name or str((config.architectures or [config.model_type])[0])
+    kind = _other_kind(config, name)
     if kind is not None:
         raise CheckpointError(
-            f"this is {kind} ({_name(config)}); the lab runs causal language models, "
+            f"this is {kind} ({name}); the lab runs causal language models, "
             "so give it one"
         )
     reason = _UNFIT.get(config.model_type)
@@ -49,23 +56,21 @@ def check_causal(config: PreTrainedConfig) -> None:
         )
 
 
-def _name(config: PreTrainedConfig) -> str:
-    return str((config.architectures or [config.model_type])[0])
-
-
-def _other_kind(config: PreTrainedConfig) -> str | None:
+def _other_kind(config: PreTrainedConfig, name: str) -> str | None:
     """Return what a model is that is no causal language model, or None."""
     from transformers import MODEL_FOR_CAUSAL_LM_MAPPING
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
     options: Any = config
     known = type(config) in MODEL_FOR_CAUSAL_LM_MAPPING
+    known = known or name in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()
     own_code = "AutoModelForCausalLM" in (getattr(config, "auto_map", None) or {})
     if getattr(options, "is_encoder_decoder", False):
         return "an encoder-decoder"
     if own_code:
         return None
     for head, kind in _HEADS.items():
-        if re.search(head, _name(config)) and not (known and "modal" in kind):
+        if re.search(head, name) and not (known and "modal" in kind):
             return kind
     if not known:
         has_parts = {"vision_config", "audio_config"} & vars(config).keys()

@@ -58,7 +58,7 @@ class HuggingFaceModel(CachedModel):
         super().__init__(card, tokenizer, memory_bytes=memory_bytes)
         self.network = network
         self._parts = tuple(network.modules())
-        original = _original(network)
+        original: Any = _original(network)
         accepted = inspect.signature(original.forward).parameters
         cache_name = next((n for n in _CACHE_NAMES if n in accepted), None)
         # What keeps its state in another way runs over the whole prefix every time.
@@ -94,7 +94,9 @@ class HuggingFaceModel(CachedModel):
             >>> HuggingFaceModel.wrap(GPT2LMHeadModel(config)).logits([1, 2]).shape
             torch.Size([9])
         """
-        return _build(model, _wrapped(tokenizer), name or type(model).__name__)
+        return _build(
+            model, _wrapped(tokenizer), name or type(_original(model)).__name__
+        )
 
     def chat_ids(self, messages: Sequence[Message]) -> list[int]:
         """Return the ids of a conversation, ending where the assistant begins."""
@@ -278,8 +280,9 @@ def _build(
     files: Sequence[Path] = (),
 ) -> HuggingFaceModel:
     """Try the model on one token and write its card."""
-    check_causal(network.config)
-    card = make_card(network, tokenizer, name, files, vocab_size=_width(network))
+    original = _original(network)
+    check_causal(network.config, type(original).__name__)
+    card = make_card(original, tokenizer, name, files, vocab_size=_width(network))
     return HuggingFaceModel(network, tokenizer, card)
 
 
