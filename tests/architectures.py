@@ -7,7 +7,10 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
-from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+from transformers.models.auto.modeling_auto import (
+    MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+    MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+)
 
 from sampling_lab.models.huggingface.quiet import quiet
 
@@ -133,7 +136,8 @@ def _shrunk(kind: type[PreTrainedConfig]) -> PreTrainedConfig:
             small[name] = [token_id] if isinstance(value, list) else token_id
         if name.startswith("forced_"):
             small[name] = None
-    if names.get("is_decoder") is False:
+    both = kind.model_type in {*MODEL_FOR_MASKED_LM_MAPPING_NAMES, "bert-generation"}
+    if both and names.get("is_decoder") is False:
         small["is_decoder"] = True
     for name in kind.sub_configs:
         own = getattr(usual, name, None)

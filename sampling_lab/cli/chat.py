@@ -5,8 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 
-from ..sampling.settings_text import read_number
-from .options import add_sampling_options, given_parameters
+from .options import (
+    add_end_options,
+    add_sampling_options,
+    given_ends,
+    given_parameters,
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,14 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--raw", action="store_true", help="continue text, without a chat template")
     add("--single-turn", action="store_true", help="forget each turn at once")
     add("--greedy", action="store_true", help="the same as --temperature 0")
-    add(
-        "--max-new-tokens",
-        type=read_number,
-        metavar="N",
-        help="default: the format's own",
-    )
     add("--device", default="auto", help="auto (the default), cpu, cuda, ...")
     add_sampling_options(parser)
+    add_end_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -44,8 +43,9 @@ def run(args: argparse.Namespace) -> int:
 
     given = given_parameters(args) | ({"temperature": 0} if args.greedy else {})
     SamplingParams(**given)  # refused before anything is loaded
-    if args.max_new_tokens is not None:
-        whole_number("max_new_tokens", args.max_new_tokens)
+    ends = given_ends(args)
+    if "max_new_tokens" in ends:
+        whole_number("max_new_tokens", ends["max_new_tokens"])
     model = load(args.checkpoint, device=args.device)
     params = SamplingParams(**{"seed": None, **model.card.starting_params, **given})
     params.resolve(model.card.dialect)  # its rule for seeds
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         raw=args.raw,
         remembers=not args.single_turn,
         params=params,
-        max_new_tokens=args.max_new_tokens,
+        **ends,
     )
     source = sys.stdin if args.prompt is None else None
     repl = Repl(conversation, Terminal(source, sys.stdout, sys.stderr))

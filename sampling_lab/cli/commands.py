@@ -29,12 +29,11 @@ def generate(args: Namespace) -> int:
     """Generate once and print JSON, or text for people."""
     from ..generation.loop import generate, stream
     from ..sampling.validation import whole_number
+    from .options import given_ends
 
     _requested(args)  # refused before anything is loaded
     prompt = _prompt(args)
-    options = _given(args, "max_new_tokens", "stop")
-    if "eos_id" in args:
-        options["stop_token_ids"] = [args.eos_id]
+    options = given_ends(args)
     if "steps" in args:
         whole_number("--steps", args.steps)
     model = _load(args)

@@ -222,3 +222,9 @@ def test_what_is_no_causal_model_is_called_what_it_is(kind, options, message):
             check_causal(config, kind)
         assert "the lab runs causal language models" in str(error.value)
         assert len(str(error.value)) < 200
+
+
+def test_a_causal_model_that_says_it_is_no_decoder_runs():
+    config = architectures.build("gpt_neox").config
+    assert config.is_decoder is False
+    check_causal(config, "GPTNeoXForCausalLM")

@@ -59,11 +59,11 @@ def check_causal(config: PreTrainedConfig, name: str | None = None) -> None:
 def _other_kind(config: PreTrainedConfig, name: str) -> str | None:
     """Return what a model is that is no causal language model, or None."""
     from transformers import MODEL_FOR_CAUSAL_LM_MAPPING
-    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+    from transformers.models.auto import modeling_auto as auto
 
     options: Any = config
     known = type(config) in MODEL_FOR_CAUSAL_LM_MAPPING
-    known = known or name in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()
+    known = known or name in auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()
     own_code = "AutoModelForCausalLM" in (getattr(config, "auto_map", None) or {})
     if getattr(options, "is_encoder_decoder", False):
         return "an encoder-decoder"
@@ -75,5 +75,10 @@ def _other_kind(config: PreTrainedConfig, name: str) -> str | None:
     if not known:
         has_parts = {"vision_config", "audio_config"} & vars(config).keys()
         return "a multimodal model" if has_parts else "no language model"
+    # Causal models alone (GPT-NeoX) say that they are no decoder, too.
     is_encoder = getattr(options, "is_decoder", True) is False
+    is_encoder &= config.model_type in {
+        *auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+        "bert-generation",
+    }
     return "a masked-language model" if is_encoder else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
 
 _FROM_HUB = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja"]
+_DIFFERENCES = ("missing", "unexpected", "mismatched")
+# Masks and frequencies that older versions of transformers saved with the weights.
+_CONSTANT = re.compile(r"\.(masked_bias|inv_freq|(attn|attention)\.bias)$")
 _NOT_FROM_HUB = ["*/*", "consolidated*"]  # other copies of the same weights
 
 
@@ -154,10 +158,12 @@ def _explain(error: Exception) -> str:
 
 def _check_complete(directory: Path, info: dict[str, Any]) -> None:
     """Refuse a difference between files and configuration, naming every weight."""
+    found = {kind: info[f"{kind}_keys"] for kind in _DIFFERENCES}
+    found["unexpected"] = [n for n in found["unexpected"] if not _CONSTANT.search(n)]
     problems = [
-        f"{kind}: {listed(sorted(map(_named, info[f'{kind}_keys'])))}"
-        for kind in ("missing", "unexpected", "mismatched")
-        if info[f"{kind}_keys"]
+        f"{kind}: {listed(sorted(map(_named, names)))}"
+        for kind, names in found.items()
+        if names
     ]
     if problems:
         raise CheckpointError(
