@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 
-from ..sampling.settings_text import read_number
 from .options import (
+    add_end_options,
     add_model_options,
     add_sampling_options,
+    given_ends,
     load_model,
     read_params,
 )
@@ -23,13 +24,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--raw", action="store_true", help="continue text, without a chat template")
     add("--single-turn", action="store_true", help="forget each turn at once")
     add("--greedy", action="store_true", help="the same as --temperature 0")
-    add(
-        "--max-new-tokens",
-        type=read_number,
-        metavar="N",
-        help="default: the format's own",
-    )
     add_sampling_options(parser)
+    add_end_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -42,8 +38,9 @@ def run(args: argparse.Namespace) -> int:
     if args.greedy:
         args.temperature = 0
     read_params(args)  # refused before anything is loaded
-    if args.max_new_tokens is not None:
-        whole_number("max_new_tokens", args.max_new_tokens)
+    ends = given_ends(args)
+    if "max_new_tokens" in ends:
+        whole_number("max_new_tokens", ends["max_new_tokens"])
     model = load_model(args)
     card = model.card
     begun = {"seed": None, **card.starting_params, **card.chat_params}
@@ -54,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
         raw=args.raw,
         remembers=not args.single_turn,
         params=params,
-        max_new_tokens=args.max_new_tokens,
+        **ends,
     )
     source = sys.stdin if args.prompt is None else None
     repl = Repl(conversation, Terminal(source, sys.stdout, sys.stderr))

@@ -25,13 +25,11 @@ def generate(args: Namespace) -> int:
     """Generate once and print JSON, or text for people."""
     from ..generation.loop import generate, stream
     from ..sampling.validation import whole_number
-    from .options import load_model, read_params
+    from .options import given_ends, load_model, read_params
 
     read_params(args)  # refused before anything is loaded
     prompt = _prompt(args)
-    options = _given(args, "max_new_tokens", "stop")
-    if "eos_id" in args:
-        options["stop_token_ids"] = [args.eos_id]
+    options = given_ends(args)
     if "steps" in args:
         whole_number("--steps", args.steps)
     model = load_model(args)

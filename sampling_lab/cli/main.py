@@ -141,7 +141,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 def _add_generate(parser: argparse.ArgumentParser) -> None:
     from ..sampling.settings_text import read_number
-    from .options import add_model_options, add_sampling_options
+    from .options import add_end_options, add_model_options, add_sampling_options
 
     parser.set_defaults(run=commands.generate)
     # What is not given is left out, so that every default is the library's.
@@ -161,20 +161,7 @@ def _add_generate(parser: argparse.ArgumentParser) -> None:
     add("--mode", choices=["sample", "greedy"], help="greedy takes the highest logit")
     add_sampling_options(parser)
 
-    add = parser.add_argument_group("length and end").add_argument
-    add(
-        *("--max-new-tokens", "--tokens"),
-        type=read_number,
-        metavar="N",
-        help="default: the format's own",
-    )
-    add(
-        "--eos-id",
-        type=read_number,
-        metavar="ID",
-        help="end here instead of at its own",
-    )
-    add("--stop", action="append", metavar="TEXT", help="end before it; repeatable")
+    add_end_options(parser)
 
     group = parser.add_argument_group("output (JSON, unless --text or --stream)")
     add = group.add_mutually_exclusive_group().add_argument

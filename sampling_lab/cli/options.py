@@ -13,7 +13,7 @@ from ..models.formats import begins_as
 from ..sampling.dialects import DEFAULT_DIALECT
 from ..sampling.parameters import ADJUSTMENTS, PARAMETERS
 from ..sampling.params import SamplingParams
-from ..sampling.settings_text import read_value
+from ..sampling.settings_text import read_number, read_value
 
 if TYPE_CHECKING:
     from ..models.base import Model, ModelCard
@@ -136,6 +136,34 @@ def add_sampling_options(parser: argparse.ArgumentParser) -> None:
         add(f"--{option}", type=read, metavar=metavar, help=parameter.help, **shared)
     author = "begin with the author's settings; options given go before them"
     main.add_argument("--author", action="store_true", default=False, help=author)
+
+
+def add_end_options(parser: argparse.ArgumentParser) -> None:
+    """Add how long a text may become and what ends it before; unset if not given."""
+    add = parser.add_argument_group("length and end").add_argument
+    unset: dict[str, Any] = {"default": argparse.SUPPRESS}
+    add(
+        *("--max-new-tokens", "--tokens"),
+        type=read_number,
+        metavar="N",
+        help="default: the format's own",
+        **unset,
+    )
+    add(
+        "--eos-id",
+        type=read_number,
+        metavar="ID",
+        help="end here instead of at its own",
+        **unset,
+    )
+    stop = "end before it; repeatable"
+    add("--stop", action="append", metavar="TEXT", help=stop, **unset)
+
+
+def given_ends(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of `add_end_options` that were given, as `stream` has them."""
+    given = {n: v for n, v in vars(args).items() if n in ("max_new_tokens", "stop")}
+    return given | ({"stop_token_ids": [args.eos_id]} if "eos_id" in args else {})
 
 
 def given_parameters(args: argparse.Namespace) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,8 +33,11 @@ class Conversation:
         remembers: whether earlier turns are part of the prompt.
         params: the sampling parameters; None is `SamplingParams(seed=None)`.
         max_new_tokens: the most tokens of a reply; None is the model's default.
+        stop: a reply ends before any of these texts.
+        stop_token_ids: ids that end a reply; None is the model's own.
 
     Attributes:
+        ends: `stop` and `stop_token_ids`, as `stream` takes them.
         turns: all turns, also those no longer in the prompt.
         dropped: how many of the oldest turns did not fit the latest prompt.
 
@@ -50,6 +54,8 @@ class Conversation:
         remembers: bool = True,
         params: SamplingParams | None = None,
         max_new_tokens: int | None = None,
+        stop: str | Sequence[str] = (),
+        stop_token_ids: Sequence[int] | None = None,
     ) -> None:
         if not raw and not model.card.chat:
             raise PromptError(
@@ -64,6 +70,7 @@ class Conversation:
         self.params = params or SamplingParams(seed=None)
         default = model.card.default_max_new_tokens
         self.max_new_tokens = default if max_new_tokens is None else max_new_tokens
+        self.ends: dict[str, Any] = {"stop": stop, "stop_token_ids": stop_token_ids}
         self.turns: list[Turn] = []
         self.dropped = 0
 
@@ -82,7 +89,7 @@ class Conversation:
             self.model.budget(len(ids), limit)
         except PromptError:
             limit = max(1, (self.model.card.context_length or 0) - len(ids))
-        return stream(self.model, ids, self.params, max_new_tokens=limit)
+        return stream(self.model, ids, self.params, max_new_tokens=limit, **self.ends)
 
     def keep(self, text: str, reply: Generation) -> bool:
         """Add a turn, unless the reply was cut off before its first token."""
@@ -105,10 +112,19 @@ class Conversation:
             messages.append({"role": "system", "content": self.system})
         for turn in self.turns[skip:]:
             messages.append({"role": "user", "content": turn.text})
-            messages.append({"role": "assistant", "content": turn.reply.text})
+            messages.append({"role": "assistant", "content": self._said(turn)})
         if text is not None:
             messages.append({"role": "user", "content": text})
         return messages
+
+    def _said(self, turn: Turn) -> str:
+        """Return a reply without the space that only joins it to its prompt."""
+        text, words = turn.reply.text, self.model.tokenizer
+        if self.raw or words is None:
+            return text
+        spaces = text[: len(text) - len(text.lstrip(" "))]
+        has_own = words.decode(turn.reply.token_ids).startswith(spaces)
+        return text if has_own else text[1:]
 
     def to_dict(self) -> dict[str, Any]:
         """Return all messages, with everything needed to generate the replies again."""

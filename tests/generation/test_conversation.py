@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -12,7 +13,9 @@ from sampling_lab import Generation, SamplingParams, generate, load
 from sampling_lab.cli.main import main
 from sampling_lab.errors import PromptError
 from sampling_lab.generation.conversation import Conversation
+from sampling_lab.models.huggingface.model import HuggingFaceModel
 from sampling_lab.text import terminal
+from tests import tiny
 from tests.fakes import TableModel
 from tests.helpers import ROOT
 
@@ -63,6 +66,31 @@ def test_it_does_not_where_told_so():
     assert say(conversation, "you")[0] == "s<S|u<you|a>"
     assert len(conversation.turns) == 2
     assert conversation.dropped == 0
+
+
+def test_a_reply_ends_where_it_is_told_to():
+    stopped = Conversation(Parrot(reply="okay"), params=GREEDY, stop=["ay"])
+    assert say(stopped, "hi")[1].text == "ok"
+    letter = Conversation(
+        Parrot(reply="okay"), params=GREEDY, stop_token_ids=[ord("k") - 32]
+    )
+    assert say(letter, "hi")[1].text == "o"
+
+
+def test_the_space_that_joins_a_reply_to_its_prompt_is_no_part_of_it():
+    words = tiny.sentence_piece()
+    words.chat_template = (
+        "{% for m in messages %}{{ m.role }}:{{ m.content }};{% endfor %}"
+    )
+    model = HuggingFaceModel.wrap(tiny.llama(len(words)), words)
+    space, hello = words.convert_tokens_to_ids(["▁", "▁hello"])
+    conversation = Conversation(model, params=GREEDY)
+    reply = conversation.start("hello").to_the_end()
+    for ids, joined in [([hello], " hello"), ([space, hello], "  hello")]:
+        reply = replace(reply, token_ids=tuple(ids), text=joined)
+        conversation.keep("hello", reply)
+        said = conversation.messages()[-1]["content"]
+        assert said == model.tokenizer.decode(ids) == joined[1:]
 
 
 def test_raw_continues_each_text_alone():
@@ -188,6 +216,17 @@ def test_one_shot_prints_the_reply_that_the_library_gives(capsys):
     messages = [{"role": "user", "content": "Is the sun hot?"}]
     result = generate(load(TINY), messages, params, max_new_tokens=200)
     assert result.text == out.rstrip("\n")
+
+
+def test_the_command_ends_a_reply_where_it_is_told_to(capsys):
+    asked = ["--ckpt", str(TINY), "--prompt", "Is the sun hot?", "--seed", "375016"]
+    asked += ["--temperature", "0.5", "--top_p", "0.9", "--max_new_tokens", "200"]
+    assert run_chat(capsys, *asked, "--stop", " hot")[1] == "Yes, the sun is\n"
+    params = SamplingParams(temperature=0.5, top_p=0.9, seed=375016)
+    messages = [{"role": "user", "content": "Is the sun hot?"}]
+    first = generate(load(TINY), messages, params, max_new_tokens=1).token_ids[0]
+    assert run_chat(capsys, *asked, "--eos-id", str(first))[1] == "\n"
+    assert run_chat(capsys, *asked, "--eos-id", "-1")[0] == 1
 
 
 def test_one_shot_raw_system_greedy(capsys):

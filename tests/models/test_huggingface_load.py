@@ -106,7 +106,7 @@ def test_a_directory_without_a_configuration(tmp_path):
     [
         ("{", "cannot load"),
         ('{"model_type": "nonesuch"}', "nonesuch"),
-        ('{"model_type": "t5"}', "T5Config"),
+        ('{"model_type": "t5"}', "an encoder-decoder"),
         ("[]", "cannot load"),
     ],
 )
@@ -254,3 +254,23 @@ def test_quiet_restores_after_an_error(capfd):
     assert torch.equal(torch.get_rng_state(), state)
     assert logging.get_verbosity() == verbosity
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "transformer.h.0.attn.bias",
+        "transformer.h.0.attn.masked_bias",
+        "transformer.h.0.attn.attention.bias",
+        "transformer.h.0.attn.attention.masked_bias",
+        "transformer.h.0.self_attention.rotary.inv_freq",
+        "gpt_neox.layers.0.attention.bias",
+    ],
+)
+@pytest.mark.parametrize("kind", ["safetensors", "bin"])
+def test_constants_that_older_versions_saved_are_ignored(directory, name, kind):
+    expected = load(directory).logits([5, 6])
+    change_weights(directory, lambda state: state.update({name: torch.ones(1, 1)}))
+    if kind == "bin":
+        pickled(directory, load_file(directory / "model.safetensors"))
+    torch.testing.assert_close(load(directory).logits([5, 6]), expected)

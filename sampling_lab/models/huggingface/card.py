@@ -39,7 +39,9 @@ def make_card(
     """
     config = network.config.get_text_config()
     authors = getattr(network, "generation_config", None)
-    context = getattr(config, "max_position_embeddings", None)
+    context: int | None = getattr(config, "max_position_embeddings", None)
+    if context is not None and context < 1:  # XLNet's -1: without a limit
+        context = None
     sources = (authors, config, tokenizer)
     card = ModelCard(
         name=name,

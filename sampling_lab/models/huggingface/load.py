@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,12 +14,16 @@ from ..checks import first_sentence, listed
 from ..formats import check_format
 from . import gguf as gguf_file
 from . import weights
+from .kinds import check_causal
 from .quiet import quiet
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
 
 _FROM_HUB = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja"]
+_DIFFERENCES = ("missing", "unexpected", "mismatched")
+# Masks and frequencies that older versions of transformers saved with the weights.
+_CONSTANT = re.compile(r"\.(masked_bias|inv_freq|(attn|attention)\.bias)$")
 _NOT_FROM_HUB = ["*/*", "consolidated*"]  # other copies of the same weights
 
 
@@ -90,6 +95,7 @@ def load_module(
     try:
         with quiet():
             config = _config(directory, trust)
+            check_causal(config)
             held = weights.shapes(files)
             skeleton = weights.outline(config, held, directory, trust=trust)
             module, info = _read(directory, files, type(skeleton), config, dtype)
@@ -152,10 +158,12 @@ def _explain(error: Exception) -> str:
 
 def _check_complete(directory: Path, info: dict[str, Any]) -> None:
     """Refuse a difference between files and configuration, naming every weight."""
+    found = {kind: info[f"{kind}_keys"] for kind in _DIFFERENCES}
+    found["unexpected"] = [n for n in found["unexpected"] if not _CONSTANT.search(n)]
     problems = [
-        f"{kind}: {listed(sorted(map(_named, info[f'{kind}_keys'])))}"
-        for kind in ("missing", "unexpected", "mismatched")
-        if info[f"{kind}_keys"]
+        f"{kind}: {listed(sorted(map(_named, names)))}"
+        for kind, names in found.items()
+        if names
     ]
     if problems:
         raise CheckpointError(

@@ -17,6 +17,7 @@ from ..device import find_device, find_dtype
 from . import kv_cache
 from .batch import BatchCache
 from .card import make_card
+from .kinds import check_causal
 from .load import find_directory, load_module
 from .quiet import quiet
 from .tokenizer import HfTokenizer, load_tokenizer
@@ -57,9 +58,18 @@ class HuggingFaceModel(CachedModel):
         super().__init__(card, tokenizer, memory_bytes=memory_bytes)
         self.network = network
         self._parts = tuple(network.modules())
-        accepted = inspect.signature(network.forward).parameters
-        self._cache_name = next((n for n in _CACHE_NAMES if n in accepted), None)
-        self._options: dict[str, Any] = {"use_cache": self._cache_name is not None}
+        original: Any = _original(network)
+        accepted = inspect.signature(original.forward).parameters
+        cache_name = next((n for n in _CACHE_NAMES if n in accepted), None)
+        # What keeps its state in another way runs over the whole prefix every time.
+        is_usual = type(original)._supports_default_dynamic_cache()
+        has_state = any(hasattr(part, "_setup_cache") for part in self._parts)
+        self._cache_name = cache_name if is_usual and not has_state else None
+        self._takes_positions = "position_ids" in accepted
+        self._switch = _switch(network.config)
+        self._options: dict[str, Any] = {}
+        if cache_name is not None or "use_cache" in accepted:
+            self._options["use_cache"] = self._cache_name is not None
         if "logits_to_keep" in accepted:
             self._options["logits_to_keep"] = 1
         new_cache = partial(kv_cache.new_cache, network.config)
@@ -84,7 +94,9 @@ class HuggingFaceModel(CachedModel):
             >>> HuggingFaceModel.wrap(GPT2LMHeadModel(config)).logits([1, 2]).shape
             torch.Size([9])
         """
-        return _build(model, _wrapped(tokenizer), name or type(model).__name__)
+        return _build(
+            model, _wrapped(tokenizer), name or type(_original(model)).__name__
+        )
 
     def chat_ids(self, messages: Sequence[Message]) -> list[int]:
         """Return the ids of a conversation, ending where the assistant begins."""
@@ -93,22 +105,33 @@ class HuggingFaceModel(CachedModel):
             return super().chat_ids(messages)
         return list(chat_ids(messages))
 
+    def _forward(self, ids: tuple[int, ...]) -> Tensor:
+        # Other rotary frequencies from some length on: what is cached is of no use.
+        if (len(self._path) > self._switch) != (len(ids) > self._switch):
+            self._drop_path()
+        return super()._forward(ids)
+
     def _extend(self, new_ids: tuple[int, ...], past_length: int) -> Tensor:
         if self._cache_name is None:
             return self._run(self._path[:past_length] + new_ids)
         if past_length and any(self._cache.is_linear):
-            # Some architectures forget their state when given several tokens at once.
-            for token_id in new_ids[:-1]:
-                self._run((token_id,))
-            new_ids = new_ids[-1:]
+            # Some architectures forget their state when given several tokens at once,
+            # or do not know their place.
+            for place, token_id in enumerate(new_ids, past_length):
+                logits = self._run((token_id,), place)
+            return logits
         return self._run(new_ids)
 
-    def _run(self, ids: tuple[int, ...]) -> Tensor:
-        return self._run_rows(torch.tensor([ids]), self._cache)[0].clone()  # (V,)
+    def _run(self, ids: tuple[int, ...], place: int | None = None) -> Tensor:
+        return self._run_rows(torch.tensor([ids]), self._cache, place)[0].clone()
 
-    def _run_rows(self, input_ids: Tensor, cache: DynamicCache) -> Tensor:
+    def _run_rows(
+        self, input_ids: Tensor, cache: DynamicCache, place: int | None = None
+    ) -> Tensor:
         """Run ids, shape (B, new), after a cache; return the last logits, (B, V)."""
-        known = {self._cache_name: cache} if self._cache_name else {}
+        known: dict[str, Any] = {self._cache_name: cache} if self._cache_name else {}
+        if place is not None and self._takes_positions:
+            known["position_ids"] = torch.tensor([[place]], device=self.network.device)
         input_ids = input_ids.to(self.network.device)
         with _evaluating(self._parts):
             output = self.network(input_ids=input_ids, **known, **self._options)
@@ -117,6 +140,8 @@ class HuggingFaceModel(CachedModel):
 
     def _forward_together(self, rows: Sequence[tuple[int, ...]]) -> list[Tensor] | None:
         if self._cache_name is None or not kv_cache.is_plain(self._cache):
+            return None
+        if max(map(len, rows)) > self._switch:
             return None
         with torch.inference_mode():
             computed = self._batch.logits(rows)
@@ -133,6 +158,27 @@ class HuggingFaceModel(CachedModel):
         """Forget remembered logits and both caches."""
         super().reset()
         self._batch.clear()
+
+
+def _original(network: PreTrainedModel) -> PreTrainedModel:
+    """Return the model that `torch.compile` has wrapped."""
+    compiled: Any = network
+    original: PreTrainedModel = getattr(compiled, "_orig_mod", network)
+    return original
+
+
+def _switch(config: Any) -> float:
+    """Return the length after which "longrope" takes other frequencies."""
+    rope = getattr(config.get_text_config(), "rope_parameters", None) or {}
+    kinds = rope.values() if all(isinstance(v, dict) for v in rope.values()) else [rope]
+    lengths = [
+        kind.get("original_max_position_embeddings")
+        or getattr(config, "original_max_position_embeddings", None)
+        for kind in kinds
+        if kind.get("rope_type") == "longrope"
+        and kind.get("short_factor") != kind.get("long_factor")
+    ]
+    return min((length for length in lengths if length), default=torch.inf)
 
 
 @contextmanager
@@ -234,7 +280,9 @@ def _build(
     files: Sequence[Path] = (),
 ) -> HuggingFaceModel:
     """Try the model on one token and write its card."""
-    card = make_card(network, tokenizer, name, files, vocab_size=_width(network))
+    original = _original(network)
+    check_causal(network.config, type(original).__name__)
+    card = make_card(original, tokenizer, name, files, vocab_size=_width(network))
     return HuggingFaceModel(network, tokenizer, card)
 
 
