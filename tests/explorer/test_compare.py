@@ -196,7 +196,7 @@ def test_answers_are_counted_and_the_rare_ones_summed_up():
 
 def test_the_status_tells_tokens_rows_and_passes():
     model = HuggingFaceModel.wrap(tiny_llama())
-    compare = make_compare(model, prompt="3 1 4", max_new_tokens=5)
+    compare = make_compare(model, prompt="3, 1, 4", max_new_tokens=5)
     compare.compare()
     status = compare.status.value
     steps = sum(len(c.generation.all_steps) for row in compare.cells() for c in row)
@@ -387,7 +387,7 @@ def test_a_model_that_raises_is_reported_and_the_tokens_stay():
 
 def test_a_model_without_a_tokenizer_takes_ids():
     model = HuggingFaceModel.wrap(tiny_llama())
-    compare = make_compare(model, prompt="3, 1 4", max_new_tokens=2)
+    compare = make_compare(model, prompt="3, 1,4", max_new_tokens=2)
     compare.compare()
     assert compare.cells()[0][0].generation.prompt_ids == (3, 1, 4)
     compare.prompt.value = "three"
