@@ -20,17 +20,30 @@ if TYPE_CHECKING:
     from .generation.scoring import score as score
     from .models import load as load
     from .sampling.chain import Chain as Chain
+    from .sampling.cutoffs import EpsilonCutoff as EpsilonCutoff
+    from .sampling.cutoffs import EtaCutoff as EtaCutoff
+    from .sampling.cutoffs import MinP as MinP
+    from .sampling.cutoffs import PLess as PLess
+    from .sampling.cutoffs import TopA as TopA
+    from .sampling.cutoffs import TopH as TopH
     from .sampling.ledger import Ledger as Ledger
     from .sampling.params import SamplingParams as SamplingParams
     from .sampling.penalties import Ban as Ban
     from .sampling.penalties import FrequencyPenalty as FrequencyPenalty
     from .sampling.penalties import LogitBias as LogitBias
-    from .sampling.penalties import NoRepeatNGram as NoRepeatNGram
     from .sampling.penalties import PresencePenalty as PresencePenalty
     from .sampling.penalties import RepetitionPenalty as RepetitionPenalty
-    from .sampling.stage import Temperature as Temperature
+    from .sampling.sequences import DRY as DRY
+    from .sampling.sequences import LengthDecay as LengthDecay
+    from .sampling.sequences import MinNewTokens as MinNewTokens
+    from .sampling.sequences import NoRepeatNGram as NoRepeatNGram
+    from .sampling.sequences import SequenceBias as SequenceBias
+    from .sampling.temperature import DynamicTemperature as DynamicTemperature
+    from .sampling.temperature import QuadraticSmoothing as QuadraticSmoothing
+    from .sampling.temperature import Temperature as Temperature
     from .sampling.truncation import XTC as XTC
-    from .sampling.truncation import MinP as MinP
+    from .sampling.truncation import AtLeast as AtLeast
+    from .sampling.truncation import Mirostat as Mirostat
     from .sampling.truncation import TopK as TopK
     from .sampling.truncation import TopNSigma as TopNSigma
     from .sampling.truncation import TopP as TopP
@@ -40,20 +53,33 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _MODULES = {
+    "AtLeast": "sampling.truncation",
     "Ban": "sampling.penalties",
     "Chain": "sampling.chain",
+    "DRY": "sampling.sequences",
+    "DynamicTemperature": "sampling.temperature",
+    "EpsilonCutoff": "sampling.cutoffs",
+    "EtaCutoff": "sampling.cutoffs",
     "FrequencyPenalty": "sampling.penalties",
     "Generation": "generation.results",
     "Grid": "generation.grid",
     "Ledger": "sampling.ledger",
+    "LengthDecay": "sampling.sequences",
     "LogitBias": "sampling.penalties",
-    "MinP": "sampling.truncation",
-    "NoRepeatNGram": "sampling.penalties",
+    "MinNewTokens": "sampling.sequences",
+    "MinP": "sampling.cutoffs",
+    "Mirostat": "sampling.truncation",
+    "NoRepeatNGram": "sampling.sequences",
+    "PLess": "sampling.cutoffs",
     "PresencePenalty": "sampling.penalties",
+    "QuadraticSmoothing": "sampling.temperature",
     "RepetitionPenalty": "sampling.penalties",
     "SamplingParams": "sampling.params",
+    "SequenceBias": "sampling.sequences",
     "Step": "generation.results",
-    "Temperature": "sampling.stage",
+    "Temperature": "sampling.temperature",
+    "TopA": "sampling.cutoffs",
+    "TopH": "sampling.cutoffs",
     "TopK": "sampling.truncation",
     "TopNSigma": "sampling.truncation",
     "TopP": "sampling.truncation",

@@ -5,6 +5,7 @@
 `compare_frequencies` compares the tokens of many seeds with their probabilities.
 """
 
+from ..sampling.history import History as History
 from .envelope import Segment as Segment
 from .frequencies import FrequencyRow as FrequencyRow
 from .frequencies import FrequencyTest as FrequencyTest
@@ -12,7 +13,6 @@ from .frequencies import SeedGrid as SeedGrid
 from .frequencies import compare_frequencies as compare_frequencies
 from .frequencies import draw_many as draw_many
 from .frequencies import seed_grid as seed_grid
-from .noise import History as History
 from .noise import RaceRow as RaceRow
 from .noise import Slice as Slice
 from .noise import StepNoise as StepNoise

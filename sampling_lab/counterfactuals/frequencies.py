@@ -11,8 +11,8 @@ from torch.distributions import Binomial
 
 from ..errors import ParameterError
 from ..sampling.draws import Race, UniformDraw, inverse_cdf, race_scores
+from ..sampling.history import NO_HISTORY, History
 from ..sampling.params import SamplingParams
-from .noise import NO_HISTORY, History
 
 _LEAST_EXPECTED = 5.0
 """Cells with fewer expected draws are pooled (Cochran's rule)."""

@@ -22,26 +22,6 @@ from ..sampling.stage import as_float
 from ..sampling.validation import whole_number
 
 
-class History(NamedTuple):
-    """The tokens before a step, for chains with penalties or with XTC.
-
-    Attributes:
-        token_ids: the prompt and what was generated after it.
-        prompt_length: how many of them are the prompt.
-    """
-
-    token_ids: tuple[int, ...] = ()
-    prompt_length: int = 0
-
-    @property
-    def step(self) -> int:
-        """How many tokens were generated before."""
-        return len(self.token_ids) - self.prompt_length
-
-
-NO_HISTORY = History()
-
-
 @dataclass(frozen=True, eq=False)
 class StepNoise:
     """The random numbers of one step; they choose from any final logits.

@@ -13,12 +13,15 @@ from torch import Tensor
 
 from ..errors import ParameterError
 from ..sampling.chain import Chain
+from ..sampling.cutoffs import MinP
 from ..sampling.draws import DrawResult
+from ..sampling.history import NO_HISTORY, History
 from ..sampling.params import SamplingParams
-from ..sampling.stage import Stage, Temperature
-from ..sampling.truncation import MinP, TopK, TopNSigma, TopP
+from ..sampling.stage import Stage
+from ..sampling.temperature import DynamicTemperature, Temperature
+from ..sampling.truncation import TopK, TopNSigma, TopP
 from .envelope import Line, Segment, contenders, upper_envelope
-from .noise import NO_HISTORY, History, StepNoise, noise_of_step
+from .noise import StepNoise, noise_of_step
 
 _PRECISION = 1e-7
 """Bisection ends when an interval is this narrow, relative to its temperature."""
@@ -145,7 +148,7 @@ def temperature_map(
 
 def _split(
     params: SamplingParams, history: History
-) -> tuple[Chain, Temperature, tuple[Stage, ...]]:
+) -> tuple[Chain, Temperature | DynamicTemperature, tuple[Stage, ...]]:
     """Return the chain before temperature, the temperature, and what follows.
 
     A top-k right after temperature counts as before it: dividing all logits by one
@@ -155,7 +158,9 @@ def _split(
     """
     stages = list(params.replace(temperature=2.0).chain(*history).stages)
     at, temperature = next(
-        (at, stage) for at, stage in enumerate(stages) if isinstance(stage, Temperature)
+        (at, stage)
+        for at, stage in enumerate(stages)
+        if isinstance(stage, Temperature | DynamicTemperature)
     )
     del stages[at]
     if at < len(stages) and isinstance(stages[at], TopK):
@@ -183,7 +188,7 @@ class _Search:
     """
 
     logits: Tensor
-    temperature: Temperature
+    temperature: Temperature | DynamicTemperature
     later: tuple[Stage, ...]
     noise: StepNoise
     low: float
@@ -193,6 +198,8 @@ class _Search:
         """Search in the fastest way that is right for the stages after temperature."""
         moving = self._moving()
         is_nested = all(isinstance(stage, TopP | MinP | TopK) for stage in moving)
+        if isinstance(self.temperature, DynamicTemperature):
+            moving, is_nested = (self.temperature, *moving), False
         names = " and ".join(dict.fromkeys(stage.name for stage in moving))
         if not is_nested:
             grid = torch.logspace(math.log10(self.low), math.log10(self.high), _GRID)

@@ -13,8 +13,9 @@ from torch import Tensor
 
 from ..errors import ParameterError
 from ..sampling.draws import DrawResult
+from ..sampling.history import NO_HISTORY, History
 from ..sampling.params import SamplingParams
-from .noise import NO_HISTORY, History, StepNoise, noise_of_step
+from .noise import StepNoise, noise_of_step
 from .temperature_map import temperature_map
 
 _P_STEPS = 2**30  # so that top-p is found to less than 1e-9

@@ -123,7 +123,7 @@ class Session:
         if generation and steps and not self.uses_current_settings:
             return step_view(self.model, generation, steps[-1])
         ids = tuple(self.model.prompt_ids(prompt))
-        history = History(ids, len(ids))
+        history = History(ids, len(ids), self.model.card.stop_token_ids)
         ledger = params.chain(*history).ledger(self.model.logits(ids))
         title = "next token after the prompt"
         text = self.model.token_text

@@ -306,14 +306,14 @@ def _attach(model: Model, branch: Branch, above: Sequence[Step]) -> Branch:
     if isinstance(branch.source, Run):
         return branch
     text = branch.source
-    prompt_length, params = len(text.prompt_ids), text.params
-    ids = model.check_ids([*text.prompt_ids, *(s.token_id for s in text.all_steps)])
+    history = text.history()
+    model.check_ids(history.token_ids)
 
     def attached(step: Step) -> Step:
         if step.index < branch.index:
             return replace(step, _ledger=above[step.index]._ledger)
-        length = prompt_length + step.index
-        again = partial(ledger_after, model, params, ids, prompt_length, length)
+        length = history.prompt_length + step.index
+        again = partial(ledger_after, model, text.params, history, length)
         return replace(step, _ledger=again)
 
     steps = tuple(map(attached, text.steps))

@@ -15,6 +15,7 @@ from torch import Tensor
 from ..errors import ParameterError
 from ..models.base import Model, Prompt, Prompts, are_several
 from ..sampling.draws import GIVEN, DrawResult
+from ..sampling.history import History
 from ..sampling.ledger import Ledger
 from ..sampling.notes import notes
 from ..sampling.params import SamplingParams
@@ -55,6 +56,11 @@ class Run(Iterator[Step]):
         self.prefix = model.prefix(prompt_ids)
         self.finish_reason: str | None = None
         self._prompt_length = len(prompt_ids)
+        # Lists that grow with the run.
+        self._surprises: list[float] = []
+        self._history = History(
+            self.prefix.ids, len(prompt_ids), stop_token_ids, self._surprises
+        )
         self._max_new_tokens = max_new_tokens
         self._budget = model.budget(len(prompt_ids), max_new_tokens)
         self._stop = stop
@@ -75,14 +81,13 @@ class Run(Iterator[Step]):
         if self.finish_reason is not None:
             raise StopIteration
         if self.params.needs_history:
-            self._chain = self.params.chain(self.prefix.ids, self._prompt_length)
+            self._chain = self.params.chain(*self._history)
         ledger = self._chain.ledger(self.model.logits(self.prefix))
         step = self._take(self._choose(ledger.final.logits), ledger)
         if step.is_stop:
             self._stop_step = step
         else:
-            self._steps.append(step)
-            self.prefix.append(step.token_id)
+            self._append(step)
         self.finish_reason = step.finish_reason
         return step
 
@@ -100,9 +105,13 @@ class Run(Iterator[Step]):
         for step in steps:
             # The last text of a finished run includes what was held back until then.
             text = self._read(step.token_id)
-            self._steps.append(replace(step, text=text, finish_reason=None))
-            self.prefix.append(step.token_id)
+            self._append(replace(step, text=text, finish_reason=None))
         self._given = token_id
+
+    def _append(self, step: Step) -> None:
+        self._steps.append(step)
+        self.prefix.append(step.token_id)
+        self._surprises.append(step.final_surprisal)
 
     def _choose(self, logits: Tensor) -> DrawResult:
         if self._given is None:
@@ -120,11 +129,11 @@ class Run(Iterator[Step]):
         if reason is not None:
             text += self._held_back(self._decoder, self._matcher)
             reason = "stop" if self._matcher.stopped else reason
-        ids, before = self.prefix.ids, self._prompt_length
+        n = len(self.prefix.ids)
         return step_from_ledger(
             drawn,
             ledger,
-            partial(ledger_after, self.model, self.params, ids, before, len(ids)),
+            partial(ledger_after, self.model, self.params, self._history, n),
             index=len(self._steps),
             token_text=self.model.token_text(token_id),
             text=text,

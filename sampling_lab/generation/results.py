@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import zip_longest
@@ -14,6 +14,7 @@ from typing import Any
 from ..errors import ParameterError
 from ..models.base import Model
 from ..sampling.draws import GIVEN, DrawResult
+from ..sampling.history import History
 from ..sampling.ledger import Ledger
 from ..sampling.params import SamplingParams
 
@@ -66,6 +67,11 @@ class Step:
         """-log2 of `raw_prob` in bits: 0 if certain, inf if impossible."""
         return abs(math.log2(self.raw_prob)) if self.raw_prob > 0 else math.inf
 
+    @property
+    def final_surprisal(self) -> float:
+        """-log2 of `final_prob` in bits; `surprisal` if given though removed."""
+        return abs(math.log2(self.final_prob)) if self.final_prob else self.surprisal
+
     def ledger(self) -> Ledger:
         """Return what the chain did to every token here.
 
@@ -111,15 +117,15 @@ def step_from_ledger(
 
 
 def ledger_after(
-    model: Model, params: SamplingParams, ids: Sequence[int], prompt_length: int, n: int
+    model: Model, params: SamplingParams, history: History, n: int
 ) -> Ledger:
-    """Return the ledger after the first `n` ids, `prompt_length` of them the prompt.
+    """Return the ledger after the first `n` ids of a whole run's history.
 
     A step holds the list of its whole run, not a copy of the ids before it, so memory
     grows with the text only. Logits that the model remembers cost no forward pass.
     """
-    before = ids[:n]
-    return params.chain(before, prompt_length).ledger(model.logits(before))
+    history = history.first(n)
+    return params.chain(*history).ledger(model.logits(history.token_ids))
 
 
 @dataclass(frozen=True)
@@ -153,6 +159,16 @@ class Generation:
     stop_token_ids: tuple[int, ...]
     model: str
     notes: tuple[str, ...] = ()
+
+    def history(self, index: int | None = None) -> History:
+        """Return what came before a step; None is the end of the text."""
+        steps = self.all_steps[:index]
+        return History(
+            (*self.prompt_ids, *(step.token_id for step in steps)),
+            len(self.prompt_ids),
+            self.stop_token_ids,
+            [step.final_surprisal for step in steps],
+        )
 
     def __repr__(self) -> str:
         """Return the text with how it ended; short, for a notebook's output."""

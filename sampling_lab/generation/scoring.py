@@ -7,6 +7,7 @@ from functools import partial
 
 from ..models.base import Model, Prompt
 from ..sampling.draws import GIVEN, DrawResult
+from ..sampling.history import History
 from ..sampling.params import SamplingParams
 from .results import Step, ledger_after, step_from_ledger
 
@@ -50,7 +51,7 @@ def _scored(
         yield step_from_ledger(
             DrawResult(token_id, GIVEN),
             chain.ledger(model.logits(prefix)),
-            partial(ledger_after, model, params, ids, index, index),
+            partial(ledger_after, model, params, History(ids, index), index),
             index=index,
             token_text=model.token_text(token_id),
             text=decoder.push(token_id),

@@ -33,6 +33,7 @@ class Dialect:
         remarks: where the lab differs from the engine.
         variants: further fields of a parameter's stage, by parameter.
         keeps_list: whether its stages sort and shorten one list of candidates.
+        without_mirostat: the parameters that it does not apply beside Mirostat.
         any_seed: its own draw takes every integer, not only those in [0, 2**64).
         acts_within: parameter -> the numbers above the first and up to the second act;
             all others mean off, and are not refused.
@@ -50,6 +51,7 @@ class Dialect:
     remarks: str = ""
     variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, hash=False)
     keeps_list: bool = False
+    without_mirostat: tuple[str, ...] = ()
     any_seed: bool = False
     acts_within: Mapping[str, tuple[float, float]] = field(
         default_factory=lambda: MappingProxyType({}), hash=False
@@ -85,14 +87,20 @@ _TRANSFORMERS = Dialect(
     name="transformers",
     own=(
         "logit_bias",
+        "sequence_bias",
         "repetition_penalty",
         "no_repeat_ngram_size",
+        "min_new_tokens",
+        "length_decay",
         "banned_token_ids",
         "temperature",
+        "top_h",
         "top_k",
         "top_p",
         "min_p",
         "typical_p",
+        "epsilon_cutoff",
+        "eta_cutoff",
     ),
     ties="kept",
     nucleus="ascending",
@@ -103,6 +111,15 @@ _TRANSFORMERS = Dialect(
     remarks="frequency and presence penalties, which it lacks, count the prompt too",
 )
 
+_LLAMA_TRUNCATIONS = (
+    "top_n_sigma",
+    "top_k",
+    "typical_p",
+    "top_p",
+    "min_p",
+    "xtc_probability",
+)
+
 _LLAMA_CPP = Dialect(
     name="llama.cpp",
     own=(
@@ -111,13 +128,11 @@ _LLAMA_CPP = Dialect(
         "repetition_penalty",
         "frequency_penalty",
         "presence_penalty",
-        "top_n_sigma",
-        "top_k",
-        "typical_p",
-        "top_p",
-        "min_p",
-        "xtc_probability",
+        "dry_multiplier",
+        *_LLAMA_TRUNCATIONS,
         "temperature",
+        "dynatemp_range",
+        "mirostat",
     ),
     ties="lowest_id",
     nucleus="float32",
@@ -139,12 +154,20 @@ _LLAMA_CPP = Dialect(
     "XTC and typical-p act, here no truncation does",
     variants={"xtc_probability": {"ties": "one"}},
     keeps_list=True,
+    without_mirostat=(
+        "repetition_penalty",
+        "frequency_penalty",
+        "presence_penalty",
+        "dry_multiplier",
+        *_LLAMA_TRUNCATIONS,
+    ),
 )
 
 _VLLM = Dialect(
     name="vllm",
     own=(
         "banned_token_ids",
+        "min_new_tokens",
         "logit_bias",
         "repetition_penalty",
         "frequency_penalty",

@@ -7,7 +7,7 @@ from .parameters import (
     ADJUSTMENTS,
     PARAMETERS,
     PENALTIES,
-    TRUNCATIONS,
+    SAMPLING_ONLY,
     missing,
     stage_order,
 )
@@ -39,7 +39,8 @@ def idle(params: SamplingParams, ledger: Ledger | None = None) -> dict[str, str]
         'temperature is 0'
     """
     if params.is_greedy:
-        names = (*TRUNCATIONS, "xtc_threshold", "seed", "draw_method")
+        of = {n for n, p in PARAMETERS.items() if p.of in SAMPLING_ONLY}
+        names = (*SAMPLING_ONLY, *sorted(of), "seed", "draw_method")
         return dict.fromkeys(names, "temperature is 0")
     if ledger is None or ledger.kept_count > 1:
         return {}
@@ -58,7 +59,7 @@ def label(name: str) -> str:
 
 def _on_greedy(params: SamplingParams) -> list[str]:
     sentences = ["temperature is 0 (greedy): the seed has no effect"]
-    if off := [label(name) for name in TRUNCATIONS if params.is_on(name)]:
+    if off := [label(name) for name in SAMPLING_ONLY if params.is_on(name)]:
         verb = "has" if len(off) == 1 else "have"
         sentences.append(f"temperature is 0: {', '.join(off)} {verb} no effect")
     return sentences
@@ -82,7 +83,7 @@ def _on_values(params: SamplingParams, vocab_size: int) -> list[str]:
 def _on_borrowed(params: SamplingParams) -> list[str]:
     """Return a sentence for every parameter that the engine itself lacks."""
     rules = params.rules
-    names = ADJUSTMENTS if params.is_greedy else (*ADJUSTMENTS, *TRUNCATIONS)
+    names = ADJUSTMENTS if params.is_greedy else (*ADJUSTMENTS, *SAMPLING_ONLY)
     return [
         f"{rules.name} itself has no {label(name)}: here it is the lab's own"
         for name in names

@@ -16,17 +16,18 @@ from functools import cache
 from typing import Any, Literal
 
 from ..errors import ParameterError
-from . import penalties, truncation, validation
+from . import cutoffs, penalties, sequences, temperature, truncation, validation
 from .dialects import Dialect, find_dialect
 from .draws import DRAWS, coin
-from .stage import Stage, Temperature
+from .history import NO_HISTORY, History
+from .stage import Stage
 
-Kind = Literal["temperature", "truncation", "adjustment", "penalty", "option"]
-"""What a parameter does: greedy decoding ignores truncations; a penalty is an
-adjustment that counts earlier tokens within `penalty_window`; an option has no stage
-of its own."""
+Kind = Literal["temperature", "shape", "truncation", "adjustment", "penalty", "option"]
+"""What a parameter does: greedy decoding ignores shapes, which act where temperature
+does, and truncations; a penalty is an adjustment that counts earlier tokens within
+`penalty_window`; an option has no stage of its own."""
 
-Value = Literal["number", "flag", "ids", "biases", "name"]
+Value = Literal["number", "flag", "ids", "biases", "sequences", "name"]
 """How a parameter's value is written as text."""
 
 
@@ -38,26 +39,28 @@ class StepContext:
         name: the parameter that the stage stands for.
         values: all parameters of this chain by name.
         dialect: the engine's rules.
-        token_ids: the prompt and what was generated after it.
-        prompt_length: how many of `token_ids` are the prompt.
+        history: what came before the step.
     """
 
     name: str
     values: Mapping[str, Any]
     dialect: Dialect
-    token_ids: Sequence[int] = ()
-    prompt_length: int = 0
+    history: History = NO_HISTORY
 
     def counted(self) -> tuple[int, ...]:
         """Return the earlier tokens that count for this parameter."""
         with_prompt = self.values["penalize_prompt"]
         if with_prompt is None:
             with_prompt = self.name not in self.dialect.ignores_prompt
-        first = 0 if with_prompt else self.prompt_length
-        window = self.values["penalty_window"] if self.name in PENALTIES else None
+        token_ids = self.history.token_ids
+        first = 0 if with_prompt else self.history.prompt_length
+        windows = dict.fromkeys(PENALTIES, "penalty_window") | {
+            "dry_multiplier": "dry_range"
+        }
+        window = self.values[windows[self.name]] if self.name in windows else None
         if window:
-            first = max(first, len(self.token_ids) - window)
-        return tuple(self.token_ids[first:])
+            first = max(first, len(token_ids) - window)
+        return tuple(token_ids[first:])
 
     @property
     def listed(self) -> int | None:
@@ -70,7 +73,22 @@ class StepContext:
         seed = self.values["seed"]
         if seed is None:
             raise ParameterError("seed must be an integer to toss XTC's coin, got None")
-        return coin(seed, len(self.token_ids) - self.prompt_length)
+        return coin(seed, self.history.step)
+
+    def limit(self) -> float:
+        """Return the limit mu of Mirostat, in bits.
+
+        It starts at twice the target, and each token moves it by `mirostat_eta` times
+        the difference of its surprise from the target, the other way.
+        """
+        target, rate = self.values["mirostat_tau"], self.values["mirostat_eta"]
+        excess = sum(surprise - target for surprise in self.history.surprises)
+        return float(2 * target - rate * excess)
+
+    def of_stop(self) -> dict[str, Any]:
+        """Return the new tokens so far and the stop tokens, for rules of length."""
+        made, ends = self.history.step, tuple(self.history.stop_token_ids)
+        return {"made": made, "stop_token_ids": ends}
 
 
 @dataclass(frozen=True)
@@ -86,6 +104,8 @@ class Parameter:
         per_step: whether the stage depends on the history or on the step.
         value: how its value is written as text.
         engine_names: its name in an engine where that is another one.
+        of: the parameter that it goes with, for an option without effect where that is
+            off.
         name: the field of `SamplingParams`; filled in from the table.
         neutral: the value that changes nothing, the field's default.
         is_main: whether it is one of the few that everybody sets.
@@ -99,6 +119,7 @@ class Parameter:
     per_step: bool = False
     value: Value = "number"
     engine_names: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    of: str | None = None
     name: str = ""
     neutral: Any = None
     is_main: bool = False
@@ -131,7 +152,7 @@ class ParameterTable:
         "temperature",
         "divide the logits by it; >= 0, 1 changes nothing, 0 is greedy",
         "temperature",
-        lambda value, at: Temperature(value),
+        lambda value, at: temperature.Temperature(value),
         engine_names={"llama.cpp": "--temp", "mlx": "temp"},
     )
     top_k: int | None = row(
@@ -160,7 +181,7 @@ class ParameterTable:
         "keep tokens at least this fraction as likely as the most likely one; in "
         "[0, 1], 0 is off",
         "truncation",
-        lambda value, at: truncation.MinP(value),
+        lambda value, at: cutoffs.MinP(value),
         engine_names={"llama.cpp": "--min-p"},
     )
     seed: int | None = row(
@@ -214,6 +235,7 @@ class ParameterTable:
         "XTC threshold",
         "the probability that makes a token a top choice for XTC; in [0, 1]",
         engine_names={"llama.cpp": "--xtc-threshold"},
+        of="xtc_probability",
     )
     logit_bias: Mapping[int, float] | Sequence[tuple[int, float]] | None = row(
         None,
@@ -262,7 +284,7 @@ class ParameterTable:
         "no-repeat-ngram",
         "never generate an n-gram of this size twice; an integer >= 1, 0 is off",
         "adjustment",
-        lambda value, at: penalties.NoRepeatNGram(value, at.counted()),
+        lambda value, at: sequences.NoRepeatNGram(value, at.counted()),
         per_step=True,
     )
     banned_token_ids: Sequence[int] | None = row(
@@ -274,6 +296,210 @@ class ParameterTable:
         lambda value, at: penalties.Ban(value),
         value="ids",
         engine_names={"llama.cpp": "--logit-bias", "transformers": "suppress_tokens"},
+    )
+    top_a: float | None = row(
+        None,
+        dataclasses.replace(validation.FRACTION, off=(0.0,)),
+        "top-a",
+        "keep tokens at least this times as likely as the highest probability squared; "
+        "in [0, 1], 0 is off",
+        "truncation",
+        lambda value, at: cutoffs.TopA(value),
+    )
+    epsilon_cutoff: float | None = row(
+        None,
+        dataclasses.replace(validation.BELOW_ONE, off=(0.0,)),
+        "epsilon cutoff",
+        "keep tokens with at least this probability; in [0, 1), 0 is off",
+        "truncation",
+        lambda value, at: cutoffs.EpsilonCutoff(value),
+    )
+    eta_cutoff: float | None = row(
+        None,
+        dataclasses.replace(validation.BELOW_ONE, off=(0.0,)),
+        "eta cutoff",
+        "an epsilon cutoff that a flat distribution lowers; in [0, 1), 0 is off",
+        "truncation",
+        lambda value, at: cutoffs.EtaCutoff(value),
+    )
+    p_less: bool | None = row(
+        None,
+        validation.switch,
+        "p-less",
+        "keep tokens at least as likely as two draws are to agree; yes or no",
+        "truncation",
+        lambda value, at: cutoffs.PLess(),
+        value="flag",
+    )
+    top_h: float | None = row(
+        None,
+        dataclasses.replace(validation.PROBABILITY, off=(None,)),
+        "top-H",
+        "keep the most likely tokens that hold this fraction of the entropy together; "
+        "in (0, 1]",
+        "truncation",
+        lambda value, at: cutoffs.TopH(value),
+    )
+    min_tokens_to_keep: int = row(
+        1,
+        validation.COUNT,
+        "minimum to keep",
+        "how many tokens every truncation but XTC keeps at the least; an integer >= 1",
+    )
+    dynatemp_range: float | None = row(
+        None,
+        dataclasses.replace(validation.TEMPERATURE, off=(0.0,)),
+        "dynamic temperature range",
+        "move the temperature by up to this with the entropy; >= 0, 0 is off",
+        "shape",
+        lambda value, at: temperature.DynamicTemperature(
+            at.values["temperature"], value, at.values["dynatemp_exponent"]
+        ),
+        engine_names={"llama.cpp": "--dynatemp-range"},
+    )
+    dynatemp_exponent: float = row(
+        1.0,
+        validation.POSITIVE,
+        "dynamic temperature exponent",
+        "how the dynamic temperature follows the entropy; > 0",
+        engine_names={"llama.cpp": "--dynatemp-exp"},
+        of="dynatemp_range",
+    )
+    smoothing_factor: float | None = row(
+        None,
+        dataclasses.replace(validation.TEMPERATURE, off=(0.0,)),
+        "quadratic smoothing",
+        "bend the logits by a parabola of this factor; > 0, 0 is off",
+        "shape",
+        lambda value, at: temperature.QuadraticSmoothing(
+            value, at.values["smoothing_curve"]
+        ),
+    )
+    smoothing_curve: float = row(
+        1.0,
+        validation.CURVE,
+        "smoothing curve",
+        "from a parabola, 1, to a cubic, 3; in [1, 3]",
+        of="smoothing_factor",
+    )
+    mirostat: int | None = row(
+        None,
+        validation.Integer("1, 2, or 0 or None for off", off=(0,), high=2),
+        "mirostat",
+        "keep tokens so that the text stays about as surprising as asked; the version, "
+        "1 or 2, 0 is off",
+        "truncation",
+        lambda value, at: truncation.Mirostat(
+            value, at.limit(), at.values["mirostat_tau"]
+        ),
+        per_step=True,
+        engine_names={"llama.cpp": "--mirostat"},
+    )
+    mirostat_tau: float = row(
+        5.0,
+        validation.POSITIVE,
+        "mirostat tau",
+        "the surprise that Mirostat aims at, in bits; > 0",
+        engine_names={"llama.cpp": "--mirostat-ent"},
+        of="mirostat",
+    )
+    mirostat_eta: float = row(
+        0.1,
+        validation.TEMPERATURE,
+        "mirostat eta",
+        "how fast Mirostat corrects itself; >= 0",
+        engine_names={"llama.cpp": "--mirostat-lr"},
+        of="mirostat",
+    )
+    dry_multiplier: float | None = row(
+        None,
+        dataclasses.replace(validation.TEMPERATURE, off=(0.0,)),
+        "DRY",
+        "lower what would go on with a repeated passage, by this in nats at the least; "
+        ">= 0, 0 is off",
+        "adjustment",
+        lambda value, at: sequences.DRY(
+            value,
+            at.values["dry_base"],
+            at.values["dry_allowed_length"],
+            at.counted(),
+            at.values["dry_sequence_breakers"] or (),
+        ),
+        per_step=True,
+        engine_names={"llama.cpp": "--dry-multiplier"},
+    )
+    dry_base: float = row(
+        1.75,
+        validation.AT_LEAST_ONE,
+        "DRY base",
+        "how much more each further repeated token costs; >= 1",
+        engine_names={"llama.cpp": "--dry-base"},
+        of="dry_multiplier",
+    )
+    dry_allowed_length: int = row(
+        2,
+        validation.COUNT,
+        "DRY allowed length",
+        "how many repeated tokens cost the least; an integer >= 1",
+        engine_names={"llama.cpp": "--dry-allowed-length"},
+        of="dry_multiplier",
+    )
+    dry_range: int | None = row(
+        None,
+        validation.Integer("an integer >= 1, or None for all", off=(None,)),
+        "DRY range",
+        "DRY counts this many of the last tokens; an integer >= 1, None is all",
+        engine_names={"llama.cpp": "--dry-penalty-last-n"},
+        of="dry_multiplier",
+    )
+    dry_sequence_breakers: Sequence[int] | None = row(
+        None,
+        validation.token_ids,
+        "DRY breakers",
+        "token ids that end a passage for DRY",
+        value="ids",
+        of="dry_multiplier",
+    )
+    sequence_bias: (
+        Mapping[Any, float] | Sequence[tuple[Sequence[int], float]] | None
+    ) = row(
+        None,
+        validation.sequence_biases,
+        "sequence bias",
+        "numbers that are added to the last token of sequences that have begun",
+        "adjustment",
+        lambda value, at: sequences.SequenceBias(value, tuple(at.history.token_ids)),
+        per_step=True,
+        value="sequences",
+    )
+    min_new_tokens: int | None = row(
+        None,
+        validation.Integer(f"an integer >= 1, or 0 {_OFF}", off=(0,)),
+        "minimum of new tokens",
+        "no stop token before there are so many new ones; an integer >= 1, 0 is off",
+        "adjustment",
+        lambda value, at: sequences.MinNewTokens(value, **at.of_stop()),
+        per_step=True,
+        engine_names={"vllm": "min_tokens"},
+    )
+    length_decay: float | None = row(
+        None,
+        dataclasses.replace(validation.POSITIVE, off=(1.0,)),
+        "length decay",
+        "raise stop tokens by this factor with every new token; > 0, 1 is off",
+        "adjustment",
+        lambda value, at: sequences.LengthDecay(
+            value, at.values["length_decay_start"] or 0, **at.of_stop()
+        ),
+        per_step=True,
+        engine_names={"transformers": "exponential_decay_length_penalty"},
+    )
+    length_decay_start: int | None = row(
+        None,
+        validation.Integer(f"an integer >= 1, or 0 {_OFF}", off=(0,)),
+        "length decay start",
+        "how many new tokens come before the length decay; an integer >= 1",
+        of="length_decay",
     )
     penalty_window: int | None = row(
         None,
@@ -322,13 +548,19 @@ PENALTIES = _names("penalty")
 """The adjustments that `penalty_window` and `penalize_prompt` apply to."""
 
 TRUNCATIONS = _names("truncation")
-"""The parameters that only remove tokens; greedy decoding ignores them."""
+"""The parameters that only remove tokens."""
+
+SHAPES = _names("shape")
+"""The parameters that change how sharp a distribution is, where temperature acts."""
+
+SAMPLING_ONLY = (*SHAPES, *TRUNCATIONS)
+"""The parameters with a stage that greedy decoding ignores."""
 
 
 @cache
 def missing(dialect: Dialect) -> frozenset[str]:
     """Return the parameters with a stage that an engine itself does not have."""
-    return frozenset((*ADJUSTMENTS, *TRUNCATIONS)) - frozenset(dialect.own)
+    return frozenset((*ADJUSTMENTS, *SAMPLING_ONLY)) - frozenset(dialect.own)
 
 
 @cache
@@ -336,13 +568,17 @@ def stage_order(dialect: Dialect) -> tuple[str, ...]:
     """Return all parameters with a stage in the order they are applied.
 
     What the engine itself lacks comes after its own: adjustments before its first
-    truncation or temperature, truncations at the end.
+    truncation or temperature, shapes after its temperature, truncations at the end.
     """
     own, lacks = dialect.own, missing(dialect)
     first = next(i for i, name in enumerate(own) if name not in ADJUSTMENTS)
-    adjustments = (name for name in ADJUSTMENTS if name in lacks)
-    truncations = (name for name in TRUNCATIONS if name in lacks)
-    return (*own[:first], *adjustments, *own[first:], *truncations)
+    scaled = own.index("temperature") + 1
+    adjustments, shapes, truncations = (
+        [name for name in names if name in lacks]
+        for names in (ADJUSTMENTS, SHAPES, TRUNCATIONS)
+    )
+    lowered = (*own[:first], *adjustments, *own[first:scaled])
+    return (*lowered, *shapes, *own[scaled:], *truncations)
 
 
 def format_number(value: float) -> str:
@@ -369,6 +605,9 @@ def format_value(name: str, value: Any) -> str:
     if kind == "biases":
         pairs = ((token_id, format_number(bias)) for token_id, bias in value)
         return " ".join(f"{i}{'' if b.startswith('-') else '+'}{b}" for i, b in pairs)
+    if kind == "sequences":
+        texts = ((",".join(map(str, ids)), format_number(b)) for ids, b in value)
+        return " ".join(f"{i}{'' if b.startswith('-') else '+'}{b}" for i, b in texts)
     if kind == "ids":
         return " ".join(map(str, value))
     if kind == "flag":

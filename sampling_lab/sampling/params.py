@@ -14,18 +14,22 @@ from . import validation
 from .chain import Chain
 from .dialects import DEFAULT_DIALECT, Dialect, find_dialect
 from .draws import DRAWS, Choices, Draw, Greedy
+from .history import History
 from .parameters import (
     PARAMETERS,
+    SAMPLING_ONLY,
     TRUNCATIONS,
     ParameterTable,
     StepContext,
     format_value,
     stage_order,
 )
+from .truncation import AtLeast
 
+_KEEPING = frozenset(TRUNCATIONS) - {"xtc_probability"}
 _DRAWN_WITH = ("seed", "draw_method")
 _NOT_DESCRIBED = (*_DRAWN_WITH, "dialect")
-_ONLY_SAMPLING = (*TRUNCATIONS, "xtc_threshold", *_DRAWN_WITH)
+_ONLY_SAMPLING = (*SAMPLING_ONLY, *_DRAWN_WITH)
 
 
 @dataclass(frozen=True)
@@ -109,12 +113,18 @@ class SamplingParams(ParameterTable):
         """The parameters whose stages act, in the dialect's order.
 
         Neutral ones do not, and at temperature 0 no truncation does: greedy decoding
-        takes the highest logit after penalties, biases and bans.
+        takes the highest logit after penalties, biases and bans. A dynamic temperature
+        takes the place of the fixed one.
         """
+        left_out = SAMPLING_ONLY if self.is_greedy else ()
+        if self.dynatemp_range and not self.is_greedy:
+            left_out = ("temperature",)
+        if self.mirostat and not self.is_greedy:
+            left_out = (*left_out, *self.rules.without_mirostat)
         return tuple(
             name
             for name in stage_order(self.rules)
-            if self.is_on(name) and not (self.is_greedy and name in TRUNCATIONS)
+            if self.is_on(name) and name not in left_out
         )
 
     @property
@@ -122,21 +132,27 @@ class SamplingParams(ParameterTable):
         """Whether the chain depends on earlier tokens, or on which step it is."""
         return any(PARAMETERS[name].per_step for name in self.stage_names)
 
-    def chain(self, token_ids: Sequence[int] = (), prompt_length: int = 0) -> Chain:
+    def chain(
+        self,
+        token_ids: Sequence[int] = (),
+        prompt_length: int = 0,
+        stop_token_ids: Sequence[int] = (),
+        surprises: Sequence[float] = (),
+    ) -> Chain:
         """Return the chain of stages in the dialect's order.
 
-        Args:
-            token_ids: the prompt and what was generated after it; counts where
-                `needs_history`.
-            prompt_length: how many of them are the prompt.
+        The arguments are the fields of `History`; they count where `needs_history`.
         """
+        history = History(token_ids, prompt_length, stop_token_ids, surprises)
         stages = []
         for name in self.stage_names:
-            at = StepContext(name, vars(self), self.rules, token_ids, prompt_length)
+            at = StepContext(name, vars(self), self.rules, history)
             if make := PARAMETERS[name].stage:
                 stage: Any = make(getattr(self, name), at)
                 if variant := self.rules.variants.get(name):
                     stage = dataclasses.replace(stage, **variant)
+                if self.min_tokens_to_keep > 1 and name in _KEEPING:
+                    stage = AtLeast(stage, self.min_tokens_to_keep)
                 stages.append(stage)
         return Chain(tuple(stages))
 
@@ -191,8 +207,9 @@ class SamplingParams(ParameterTable):
             fields.update(dict.fromkeys(_ONLY_SAMPLING))
         elif self.top_k is not None:
             fields["top_k"] = min(self.top_k, vocab_size)
-        if not self.is_on("xtc_probability"):
-            fields["xtc_threshold"] = None
+        for name, parameter in PARAMETERS.items():
+            if parameter.of and fields[parameter.of] is None:
+                fields[name] = None
         return fields
 
 

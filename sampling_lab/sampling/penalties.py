@@ -39,7 +39,7 @@ class Penalty(Stage):
     def __call__(self, logits: Tensor) -> Tensor:
         """Return the logits with those of earlier tokens changed."""
         result, counts = as_float(logits).clone(), Counter(self.token_ids)
-        at = _index(tuple(counts), result)
+        at = index_of(tuple(counts), result)
         times = result.new_tensor(list(counts.values()))
         result[..., at] = self._lowered(result[..., at], times)
         return result
@@ -104,7 +104,7 @@ class LogitBias(Stage):
         """Return the logits with the biases added."""
         result, biases = as_float(logits).clone(), dict(self.biases or ())
         added = result.new_tensor(list(biases.values())).clamp(-self.limit, self.limit)
-        result[..., _index(tuple(biases), result)] += added
+        result[..., index_of(tuple(biases), result)] += added
         return result
 
 
@@ -124,47 +124,11 @@ class Ban(Stage):
     def __call__(self, logits: Tensor) -> Tensor:
         """Return the logits with those of the banned tokens at -inf."""
         result = as_float(logits).clone()
-        result[..., _index(self.token_ids or (), result)] = -torch.inf
+        result[..., index_of(self.token_ids or (), result)] = -torch.inf
         return result
 
 
-@dataclass(frozen=True)
-class NoRepeatNGram(Stage):
-    """Remove every token that would complete an n-gram for the second time.
-
-    Paulus et al. 2018, arXiv:1705.04304 (n = 3), as in fairseq and transformers.
-    With n = 1 no token is generated twice.
-
-    Args:
-        n: how many tokens in a row, >= 1.
-        token_ids: the tokens so far, in order.
-    """
-
-    n: int
-    token_ids: tuple[int, ...] = ()
-    name: ClassVar[str] = "no-repeat-ngram"
-    adjusts: ClassVar[bool] = True
-    limits: ClassVar = {"n": validation.COUNT}
-
-    def __call__(self, logits: Tensor) -> Tensor:
-        """Return the logits with those of the tokens that would repeat at -inf."""
-        result = as_float(logits).clone()
-        result[..., _index(self.repeating(), result)] = -torch.inf
-        return result
-
-    def repeating(self) -> tuple[int, ...]:
-        """Return the tokens that would complete an earlier n-gram, sorted.
-
-        >>> NoRepeatNGram(2, (5, 7, 5, 8, 5)).repeating()
-        (7, 8)
-        """
-        ids, before = self.token_ids, self.n - 1
-        begun = ids[len(ids) - before :]
-        places = range(before, len(ids))
-        return tuple(sorted({ids[i] for i in places if ids[i - before : i] == begun}))
-
-
-def _index(token_ids: Sequence[int], logits: Tensor) -> Tensor:
+def index_of(token_ids: Sequence[int], logits: Tensor) -> Tensor:
     """Return token ids as an index tensor, or refuse those without a logit."""
     vocab_size = logits.shape[-1]
     for token_id in token_ids:

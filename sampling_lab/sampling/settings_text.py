@@ -33,7 +33,7 @@ _KNOWN = [f"{p.label} …" for p in PARAMETERS.values()] + list(_WORDS)
 _OFF = ("", "off", "none")
 _FLAGS = {"yes": True, "true": True, "no": False, "false": False}
 _COMMA = re.compile(r",(?=\s*(?:[^\W\d]|$))")  # a comma before a number lists values
-_BIAS = re.compile(r'"?(\d{1,20})"?(?:=|(?=[+-]))(.+)')
+_BIAS = re.compile(r'"?(\d{1,20}(?:,\d{1,20})*)"?(?:=|(?=[+-]))(.+)')
 _SEEDS = re.compile(r"(-?\d{1,99})(?:[-–](-?\d{1,99}))?")
 
 
@@ -150,13 +150,22 @@ def read_value(name: str, text: str) -> Any:
     if parameter.value == "ids":
         ids = read_token_ids(re.sub(r"\s*,\s*|\s+", ",", text.strip("[] ")))
         return text if ids is None else ids
-    if parameter.value == "biases":
-        pairs = re.sub(r"\s*[:=]\s*", "=", text.strip("{} "))
-        found = [_BIAS.fullmatch(pair) for pair in re.split(r"[\s,]+", pairs)]
-        if not all(found):
-            return text
-        return [(int(pair[1]), read_number(pair[2])) for pair in found if pair]
+    if parameter.value in ("biases", "sequences"):
+        return _pairs(text, several=parameter.value == "sequences") or text
     return read_number(text)
+
+
+def _pairs(text: str, *, several: bool) -> list[tuple[Any, Any]] | None:
+    """Return the tokens, `several` or one, and the numbers of biases; None if bad."""
+    pairs = re.sub(r"\s*[:=]\s*", "=", text.strip("{} "))
+    found = [
+        _BIAS.fullmatch(p) for p in re.split(r"\s+" if several else r"[\s,]+", pairs)
+    ]
+    if not all(found):
+        return None
+    ids = [tuple(map(int, pair[1].split(","))) for pair in found if pair]
+    numbers = [read_number(pair[2]) for pair in found if pair]
+    return list(zip(ids if several else [one for one, *_ in ids], numbers, strict=True))
 
 
 def read_token_ids(text: str) -> list[int] | None:

@@ -60,58 +60,9 @@ class Stage(ABC):
         """Return what the rule compares for logits (V,); None if it removes nothing."""
         return None
 
-
-@dataclass(frozen=True)
-class Temperature(Stage):
-    """Divide the logits by a temperature.
-
-    At 0, and where the division overflows, only the highest logit stays (the lowest
-    id on a tie): the limit of the rule, which is greedy decoding.
-
-    Args:
-        temperature: >= 0; 0 means greedy.
-        shifted: subtract the highest logit first, as XSLM does; the distribution is
-            the same, the rounding is not.
-        normalized: multiply log-probabilities by 1 / temperature, as mlx-lm does; only
-            the rounding differs here too.
-        least: a temperature between 0 and this one acts as this, as vLLM's does.
-    """
-
-    temperature: float
-    shifted: bool = False
-    normalized: bool = False
-    least: float = 0.0
-    name: ClassVar[str] = "temperature"
-    limits: ClassVar = {"temperature": validation.TEMPERATURE}
-
-    def __call__(self, logits: Tensor) -> Tensor:
-        """Return the scaled logits."""
-        logits = as_float(logits)
-        if self._acting < torch.finfo(logits.dtype).tiny:
-            return _only_highest(logits)
-        scaled = self._scaled(logits)
-        overflows = ~scaled.amax(-1, keepdim=True).isfinite()  # (..., 1)
-        if not overflows.any():
-            return scaled
-        return torch.where(overflows, _only_highest(logits), scaled)
-
-    def criterion(self, logits: Tensor) -> Criterion | None:
-        """Return each token's rank against 1, where this stage is greedy."""
-        kept = self(logits) > -torch.inf
-        if bool((kept == (logits > -torch.inf)).all()):
-            return None
-        return Criterion("rank", ranks(as_float(logits)), ">", 1.0)
-
-    def _scaled(self, logits: Tensor) -> Tensor:
-        if self.shifted:
-            logits = logits - logits.amax(-1, keepdim=True)  # (..., V)
-        if self.normalized:
-            return (logits - logits.logsumexp(-1, keepdim=True)) * (1 / self._acting)
-        return logits / self._acting
-
-    @property
-    def _acting(self) -> float:
-        return self.temperature and max(self.temperature, self.least)
+    def evidence(self, logits: Tensor) -> dict[str, float]:
+        """Return numbers that it took from logits (V,) or earlier steps, by name."""
+        return {}
 
 
 def check_logits(logits: Tensor, where: str = "") -> None:
@@ -163,9 +114,3 @@ def as_float(logits: Tensor) -> Tensor:
     if logits.dtype in (torch.float32, torch.float64):
         return logits
     return logits.float()
-
-
-def _only_highest(logits: Tensor) -> Tensor:
-    winner = logits.argmax(-1, keepdim=True)  # (..., 1), the lowest id on a tie
-    kept = torch.zeros_like(logits, dtype=torch.bool).scatter_(-1, winner, True)
-    return logits.masked_fill(~kept, -torch.inf)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -12,6 +13,9 @@ from . import validation
 from .nucleus import NUCLEI, typical_masses
 from .sorting import sorted_values
 from .stage import Criterion, Stage, as_float, ranks
+
+_ZIPF = 100
+"""How many tokens Mirostat 1 estimates from."""
 
 
 @dataclass(frozen=True)
@@ -104,33 +108,6 @@ class TopP(Stage):
         values = torch.empty_like(mass).scatter_(-1, order, mass)
         what = "mass before it" if down else "mass up to it from below"
         return Criterion(what, values, nucleus.removed, float(bound))
-
-
-@dataclass(frozen=True)
-class MinP(Stage):
-    """Keep tokens at least `min_p` times as likely as the most likely one.
-
-    Nguyen et al. 2024, arXiv:2407.01082; the arithmetic of transformers 5.
-
-    Args:
-        min_p: in [0, 1], a fraction of the highest probability.
-    """
-
-    min_p: float
-    name: ClassVar[str] = "min-p"
-    limits: ClassVar = {"min_p": validation.FRACTION}
-
-    def __call__(self, logits: Tensor) -> Tensor:
-        """Return logits with every less likely token at -inf."""
-        logits = as_float(logits)
-        probs = logits.softmax(-1)  # (..., V)
-        removed = probs < self.min_p * probs.amax(-1, keepdim=True)
-        return logits.masked_fill(removed, -torch.inf)
-
-    def criterion(self, logits: Tensor) -> Criterion:
-        """Return each token's probability against the scaled highest one."""
-        probs = as_float(logits).softmax(-1)
-        return Criterion("probability", probs, "<", self.min_p * probs.max().item())
 
 
 @dataclass(frozen=True)
@@ -277,6 +254,96 @@ class XTC(Stage):
         probs = logits.softmax(-1)
         unlikely = probs <= self.threshold if self.above else probs < self.threshold
         return probs, probs.masked_fill(unlikely, torch.inf).amin(-1, keepdim=True)
+
+
+@dataclass(frozen=True)
+class Mirostat(Stage):
+    """Keep tokens so that the text stays about as surprising as was asked for.
+
+    Basu et al. 2021, arXiv:2007.14966; the arithmetic of llama.cpp. The limit mu starts
+    at twice the target and after every token moves against the difference from it: see
+    `StepContext.limit`.
+
+    Args:
+        version: 2 removes what is more surprising than mu; 1 estimates from the 100
+            most likely tokens how fast probabilities fall (Zipf's law), and from that
+            the k of top-k with this surprise.
+        mu: the greatest surprise, in bits.
+        target: the surprise that was asked for, in bits.
+    """
+
+    version: int
+    mu: float
+    target: float = 5.0
+    name: ClassVar[str] = "mirostat"
+    limits: ClassVar = {"version": validation.one_of(1, 2)}
+
+    def __call__(self, logits: Tensor) -> Tensor:
+        """Return logits with the tokens that are too surprising at -inf."""
+        logits = as_float(logits)
+        if self.version == 1:
+            return TopK(self._k(logits), "lowest_id")(logits)
+        surprise = -logits.log_softmax(-1) / math.log(2)
+        least = surprise.amin(-1, keepdim=True)  # the most likely token stays
+        return logits.masked_fill(surprise > least.clamp(min=self.mu), -torch.inf)
+
+    def criterion(self, logits: Tensor) -> Criterion:
+        """Return each token's surprise in bits against mu, or its rank against k."""
+        logits = as_float(logits)
+        if self.version == 1:
+            return TopK(self._k(logits)).criterion(logits)
+        surprise = -logits.log_softmax(-1) / math.log(2)
+        return Criterion("surprise", surprise, ">", max(self.mu, surprise.min().item()))
+
+    def evidence(self, logits: Tensor) -> dict[str, float]:
+        """Return the limit mu and the target, in bits."""
+        return {"mu": self.mu, "target": self.target}
+
+    def _k(self, logits: Tensor) -> int:
+        """Return the k of one row (V,) in which a surprise of mu is expected."""
+        probs = logits.double().softmax(-1).topk(min(_ZIPF, logits.shape[-1])).values
+        probs = probs[probs > 0].log().cpu()
+        ranks = torch.arange(1, len(probs) + 1, dtype=probs.dtype).log()
+        falls, steps = -probs.diff(), ranks.diff()
+        slope = float((steps * falls).sum() / steps.square().sum()) if len(falls) else 0
+        excess, size = slope - 1, logits.shape[-1]
+        if slope <= 0 or not excess:
+            return size
+        mass = excess * 2**self.mu / (1 - size**-excess)
+        return max(1, int(min(size, mass ** (1 / slope))))
+
+
+@dataclass(frozen=True)
+class AtLeast(Stage):
+    """Apply a truncation, but keep the n highest logits whatever it says.
+
+    As `min_tokens_to_keep` of transformers 5 and mlx-lm. Tokens equal to the n-th stay.
+
+    Args:
+        stage: the truncation; this one has its name and what it compares.
+        n: >= 1.
+    """
+
+    stage: Stage
+    n: int
+
+    def __post_init__(self) -> None:
+        """Take the name of the truncation."""
+        object.__setattr__(self, "name", self.stage.name)
+
+    def __call__(self, logits: Tensor) -> Tensor:
+        """Return what the truncation gives, with the n highest logits as they were."""
+        logits = as_float(logits)
+        nth = logits.topk(min(self.n, logits.shape[-1])).values[..., -1:]  # (..., 1)
+        return torch.where(logits >= nth, logits, self.stage(logits))
+
+    def criterion(self, logits: Tensor) -> Criterion | None:
+        """Return what the truncation compares."""
+        return self.stage.criterion(logits)
+
+    def evidence(self, logits: Tensor) -> dict[str, float]:
+        """Return what the truncation found."""
+        return self.stage.evidence(logits)
 
 
 def _count_below(mass: Tensor, bound: Tensor | float, *, equal: bool = False) -> Tensor:

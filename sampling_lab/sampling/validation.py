@@ -37,7 +37,7 @@ class Number:
     low: float = -math.inf
     high: float = math.inf
     open_low: bool = False
-    off: tuple[float, ...] = ()
+    off: tuple[float | None, ...] = ()
 
     def __call__(self, name: str, value: Any) -> float | None:
         """Return the value as a float, or None where it means off."""
@@ -61,10 +61,12 @@ class Integer:
     Attributes:
         rule: the rule in words, for the message.
         off: values that mean off, and become None.
+        high: the largest one.
     """
 
     rule: str
     off: tuple[int | None, ...] = ()
+    high: float = math.inf
 
     def __call__(self, name: str, value: Any) -> int | None:
         """Return the value as an int, or None where it means off."""
@@ -74,7 +76,7 @@ class Integer:
             raise rule_error(name, self.rule, value)
         if value in self.off:
             return None
-        if value < 1:
+        if not 1 <= int(value) <= self.high:
             raise rule_error(name, self.rule, value)
         return int(value)
 
@@ -89,6 +91,11 @@ def one_of(*choices: Any) -> Rule:
         return value
 
     return validate
+
+
+def switch(name: str, value: Any) -> bool | None:
+    """Return True, or None for off; False is off too."""
+    return one_of(True, False, None)(name, value) or None
 
 
 def any_seed(name: str, value: Any) -> int | None:
@@ -140,6 +147,29 @@ def biases(name: str, value: Any) -> tuple[tuple[int, float], ...] | None:
     return tuple(sorted(pair for pair in result.items() if pair[1])) or None
 
 
+def sequence_biases(
+    name: str, value: Any
+) -> tuple[tuple[tuple[int, ...], float], ...] | None:
+    """Return pairs of token ids in a row and their bias, sorted and without zeros."""
+    rule = "a mapping of token ids in a row, such as (7, 8), to finite numbers"
+    if value is None:
+        return None
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise rule_error(name, rule, value)
+    result: dict[tuple[int, ...], float] = {}
+    for pair in value.items() if isinstance(value, Mapping) else value:
+        if not isinstance(pair, Sequence) or len(pair) != 2:
+            raise rule_error(name, rule, value)
+        sequence, bias = pair
+        if not isinstance(sequence, Sequence) or isinstance(sequence, str | bytes):
+            sequence = (sequence,)
+        if not sequence:
+            raise rule_error(name, rule, value)
+        ids = tuple(_token_id(name, rule, token_id) for token_id in sequence)
+        result[ids] = Number(rule)(name, bias) or 0.0
+    return tuple(sorted(pair for pair in result.items() if pair[1])) or None
+
+
 def _token_id(name: str, rule: str, value: Any) -> int:
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 0:
         raise rule_error(name, rule, value)
@@ -156,6 +186,9 @@ def _as_float(value: Real) -> float:
 TEMPERATURE = Number("a finite number >= 0", low=0.0)
 PROBABILITY = Number("in (0, 1]", 0.0, 1.0, open_low=True)
 FRACTION = Number("in [0, 1]", 0.0, 1.0)
+BELOW_ONE = Number("in [0, 1)", 0.0, math.nextafter(1.0, 0.0))
+CURVE = Number("in [1, 3]", 1.0, 3.0)
+AT_LEAST_ONE = Number("a finite number >= 1", low=1.0)
 POSITIVE = Number("a finite number > 0", low=0.0, open_low=True)
 FINITE = Number("a finite number")
 COUNT = Integer("an integer >= 1")

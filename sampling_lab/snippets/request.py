@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..sampling.dialects import find_dialect
 from ..sampling.notes import label
-from ..sampling.parameters import ADJUSTMENTS, PENALTIES, TRUNCATIONS, missing
+from ..sampling.parameters import ADJUSTMENTS, PENALTIES, SAMPLING_ONLY, missing
 
 if TYPE_CHECKING:
     from ..models.base import Prompt
@@ -57,7 +57,7 @@ def given(params: SamplingParams) -> list[tuple[str, Any]]:
 
 def _acting(params: SamplingParams) -> list[str]:
     """Return the penalties, biases and truncations that are on and not idle."""
-    names = ADJUSTMENTS if params.is_greedy else (*ADJUSTMENTS, *TRUNCATIONS)
+    names = ADJUSTMENTS if params.is_greedy else (*ADJUSTMENTS, *SAMPLING_ONLY)
     return list(filter(params.is_on, names))
 
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from sampling_lab.counterfactuals.noise import NO_HISTORY
+from sampling_lab.sampling.history import NO_HISTORY
 
 INF = float("inf")
 TOY = torch.tensor([2.0, 1.0, 0.2, -1.0])

@@ -18,8 +18,8 @@ from sampling_lab.counterfactuals import (
     temperature_map,
     what_would_it_take,
 )
-from sampling_lab.counterfactuals.noise import NO_HISTORY
 from sampling_lab.errors import LogitsError, ParameterError
+from sampling_lab.sampling.history import NO_HISTORY
 from tests.counterfactuals.cases import (
     DIALECTS,
     INF,

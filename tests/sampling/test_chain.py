@@ -9,9 +9,10 @@ from hypothesis import given
 
 from sampling_lab.errors import LogitsError, ParameterError
 from sampling_lab.sampling.chain import Chain
+from sampling_lab.sampling.cutoffs import MinP
 from sampling_lab.sampling.params import SamplingParams
-from sampling_lab.sampling.stage import Temperature
-from sampling_lab.sampling.truncation import MinP, TopK, TopP
+from sampling_lab.sampling.temperature import Temperature
+from sampling_lab.sampling.truncation import TopK, TopP
 from tests.sampling.test_stage import TOY, rows, stages
 
 INF = float("inf")

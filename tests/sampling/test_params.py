@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from sampling_lab.errors import ParameterError
+from sampling_lab.sampling.cutoffs import MinP
 from sampling_lab.sampling.dialects import DIALECTS
 from sampling_lab.sampling.draws import Choices, Greedy, Keyed, Race, coin
 from sampling_lab.sampling.notes import notes
@@ -18,12 +19,12 @@ from sampling_lab.sampling.penalties import (
     Ban,
     FrequencyPenalty,
     LogitBias,
-    NoRepeatNGram,
     PresencePenalty,
     RepetitionPenalty,
 )
-from sampling_lab.sampling.stage import Temperature
-from sampling_lab.sampling.truncation import XTC, MinP, TopK, TopNSigma, TopP, TypicalP
+from sampling_lab.sampling.sequences import NoRepeatNGram
+from sampling_lab.sampling.temperature import Temperature
+from sampling_lab.sampling.truncation import XTC, TopK, TopNSigma, TopP, TypicalP
 
 NAN = float("nan")
 INF = float("inf")
@@ -68,6 +69,28 @@ FULL = SamplingParams(
     logit_bias={7: -1.5, 2: 3},
     banned_token_ids=[9, 4, 9],
     no_repeat_ngram_size=3,
+    top_a=0.01,
+    epsilon_cutoff=0.0001,
+    eta_cutoff=0.0002,
+    p_less=True,
+    top_h=0.99,
+    min_tokens_to_keep=2,
+    dynatemp_range=0.5,
+    dynatemp_exponent=1.5,
+    smoothing_factor=0.2,
+    smoothing_curve=1.5,
+    mirostat=2,
+    mirostat_tau=4.0,
+    mirostat_eta=0.2,
+    dry_multiplier=0.8,
+    dry_base=1.5,
+    dry_allowed_length=3,
+    dry_range=256,
+    dry_sequence_breakers=[13, 198],
+    sequence_bias={(7, 8): -1.5, (9,): 2},
+    min_new_tokens=5,
+    length_decay=1.01,
+    length_decay_start=10,
     draw_method="keyed",
 )
 

@@ -11,11 +11,11 @@ from sampling_lab.sampling.penalties import (
     Ban,
     FrequencyPenalty,
     LogitBias,
-    NoRepeatNGram,
     PresencePenalty,
     RepetitionPenalty,
 )
-from sampling_lab.sampling.stage import Temperature
+from sampling_lab.sampling.sequences import NoRepeatNGram
+from sampling_lab.sampling.temperature import Temperature
 from sampling_lab.sampling.truncation import TopK
 
 INF = float("inf")

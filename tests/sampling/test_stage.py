@@ -7,14 +7,16 @@ import torch
 from hypothesis import given
 
 from sampling_lab.errors import LogitsError, ParameterError
+from sampling_lab.sampling.cutoffs import MinP
 from sampling_lab.sampling.penalties import (
     FrequencyPenalty,
     LogitBias,
     PresencePenalty,
     RepetitionPenalty,
 )
-from sampling_lab.sampling.stage import Temperature, check_logits, ranks
-from sampling_lab.sampling.truncation import XTC, MinP, TopK, TopNSigma, TopP, TypicalP
+from sampling_lab.sampling.stage import check_logits, ranks
+from sampling_lab.sampling.temperature import Temperature
+from sampling_lab.sampling.truncation import XTC, TopK, TopNSigma, TopP, TypicalP
 
 TOY = torch.tensor([2.0, 1.0, 0.2, -1.0])  # warm, hot, blue, run
 INF = float("inf")

@@ -9,7 +9,7 @@ from hypothesis import given
 from sampling_lab import SamplingParams, generate, replay
 from sampling_lab.errors import ParameterError
 from sampling_lab.sampling.draws import coin
-from sampling_lab.sampling.stage import Temperature
+from sampling_lab.sampling.temperature import Temperature
 from sampling_lab.sampling.truncation import XTC, TopNSigma, TypicalP
 from tests.fakes import TableModel
 from tests.sampling.test_stage import INF, kept, logs, rows

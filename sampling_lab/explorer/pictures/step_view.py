@@ -9,12 +9,12 @@ from typing import Any
 
 import torch
 
-from ...counterfactuals import History, StepNoise, noise_of_step
-from ...counterfactuals.noise import NO_HISTORY
+from ...counterfactuals import StepNoise, noise_of_step
 from ...generation.results import Generation, Step
 from ...models.base import Model
 from ...plots.drawing.labels import Tokens
 from ...sampling.draws import DrawResult
+from ...sampling.history import NO_HISTORY, History
 from ...sampling.ledger import Ledger
 from ...sampling.one_thread import one_thread
 from ...sampling.params import SamplingParams
@@ -104,8 +104,7 @@ def step_view(
         params: other settings, to see what they would choose; None shows the step as
             it was.
     """
-    before = generation.prompt_ids + generation.token_ids[: step.index]
-    history = History(before, len(generation.prompt_ids))
+    history = generation.history(step.index)
     place: dict[str, Any] = {
         "history": history,
         "steps": generation.all_steps,
@@ -117,7 +116,7 @@ def step_view(
         title = f"{title} · {verb} {step.token_text}"
         place |= {"title": title, "drawn": step.drawn}
         return StepView(step.ledger(), tokens, generation.params, **place)
-    ledger = params.chain(*history).ledger(model.logits(before))
+    ledger = params.chain(*history).ledger(model.logits(history.token_ids))
     view = next_token_view(
         ledger, tokens, params, f"{title} with these settings", **place
     )
