@@ -71,6 +71,7 @@ class Bias(ctypes.Structure):
 def llama_stages(size: int, s: dict[str, Any], seen: int) -> list[tuple[str, Any]]:
     """Return each sampler of llama.cpp that the settings need, with its arguments."""
     real, count = ctypes.c_float, ctypes.c_size_t
+    least = count(s.get("min_tokens_to_keep", 1))
     biases = [(int(token), bias) for token, bias in s.get("logit_bias", {}).items()]
     biases += [(token, -math.inf) for token in s.get("banned_token_ids", ())]
     penalties = [
@@ -85,22 +86,40 @@ def llama_stages(size: int, s: dict[str, Any], seen: int) -> list[tuple[str, Any
         ("logit_bias", (size, len(biases), (Bias * len(biases))(*biases))),
         ("penalties", (size, seen, *penalties)),
     ]
+    if "mirostat" in s:
+        return [stages[0], *mirostat_stages(size, s)]
+    if "dry_multiplier" in s:
+        dry = real(s["dry_multiplier"]), real(s.get("dry_base", 1.75))
+        window = s.get("dry_allowed_length", 2), s.get("dry_range", -1)
+        # Without breakers it does not look at its vocabulary, the first argument.
+        stages.append(("dry", (None, size, *dry, *window, None, count(0))))
     if "top_n_sigma" in s:
         stages.append(("top_n_sigma", (real(s["top_n_sigma"]),)))
     if "top_k" in s:
         stages.append(("top_k", (s["top_k"],)))
     for key, name in (("typical_p", "typical"), ("top_p", "top_p"), ("min_p", "min_p")):
         if key in s:
-            stages.append((name, (real(s[key]), count(1))))
+            stages.append((name, (real(s[key]), least)))
     if "xtc_probability" in s:
         xtc = real(s["xtc_probability"]), real(s["xtc_threshold"])
-        stages.append(("xtc", (*xtc, count(1), ctypes.c_uint32(0))))
+        stages.append(("xtc", (*xtc, least, ctypes.c_uint32(0))))
     temperature = real(s.get("temperature", 1.0))
+    moved = real(s.get("dynatemp_range", 0)), real(s.get("dynatemp_exponent", 1))
     return [
         *stages,
-        ("temp_ext", (temperature, real(0), real(1))),
+        ("temp_ext", (temperature, *moved)),
         ("dist", (ctypes.c_uint32(0),)),
     ]
+
+
+def mirostat_stages(size: int, s: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Return the samplers with which llama.cpp replaces all others for Mirostat."""
+    real, seed = ctypes.c_float, ctypes.c_uint32(0)
+    rates = real(s.get("mirostat_tau", 5.0)), real(s.get("mirostat_eta", 0.1))
+    name, arguments = "mirostat_v2", (seed, *rates)
+    if s["mirostat"] == 1:
+        name, arguments = "mirostat", (size, seed, *rates, 100)
+    return [("temp", (real(s.get("temperature", 1.0)),)), (name, arguments)]
 
 
 def llama_cpp() -> tuple[str, Record]:
@@ -222,10 +241,11 @@ def vllm_metadata(s: dict[str, Any], ids: list[int], prompt: int, size: int) -> 
 
 
 ENGINES = {"llama.cpp": llama_cpp, "mlx": mlx, "vllm": vllm}
+LLAMAS = ("typical_p", "top_n_sigma", "dry_multiplier", "dynatemp_range", "mirostat")
 LACKS = {
     "llama.cpp": (),
-    "mlx": ("typical_p", "top_n_sigma", "banned_token_ids"),
-    "vllm": ("typical_p", "top_n_sigma", "xtc_probability"),
+    "mlx": (*LLAMAS, "banned_token_ids"),
+    "vllm": (*LLAMAS, "xtc_probability", "min_tokens_to_keep"),
 }
 """The parameters that an engine does not have."""
 

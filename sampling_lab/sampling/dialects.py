@@ -138,7 +138,7 @@ _LLAMA_CPP = Dialect(
     nucleus="float32",
     draw="race",
     mirrors="llama.cpp, src/llama-sampler.cpp and common/sampling.cpp at 00efb3e",
-    checked="llama.cpp in xllamacpp 2026.10.11549: 127 rows, 50 settings",
+    checked="llama.cpp in xllamacpp 2026.10.11549: 127 rows, 62 settings",
     defaults=MappingProxyType(
         {
             "temperature": 0.8,
@@ -206,7 +206,7 @@ _MLX = Dialect(
     nucleus="from_above",
     draw="race",
     mirrors="mlx-lm 0.32.2, sample_utils.py",
-    checked="mlx 0.32.4 with mlx-lm 0.32.2: 127 rows, 38 settings",
+    checked="mlx 0.32.4 with mlx-lm 0.32.2: 127 rows, 40 settings",
     defaults=MappingProxyType({"temperature": 0.0, "penalty_window": 20}),
     remarks="it draws by Gumbel noise, a race in other words, with its own numbers; "
     "which of several tied tokens top-k keeps depends on its partition",

@@ -71,6 +71,11 @@ class StageRecord:
         """What the stage compared, for every token."""
         return self.stage.criterion(self.before)
 
+    @cached_property
+    def evidence(self) -> dict[str, float]:
+        """The numbers that the stage took from the logits or the steps before."""
+        return self.stage.evidence(self.before)
+
     def shift(self, token_id: int) -> tuple[float, float] | None:
         """Return a token's logit before and after, where the stage adjusted it."""
         before, after = self.before[token_id].item(), self.logits[token_id].item()

@@ -23,6 +23,17 @@ def notes(params: SamplingParams, vocab_size: int) -> tuple[str, ...]:
             for name in ("penalty_window", "penalize_prompt")
             if params.is_on(name)
         ]
+    about += [
+        f"{name} has no effect: {label(parameter.of)} is off"
+        for name, parameter in PARAMETERS.items()
+        if parameter.of and params.is_on(name) and not params.is_on(parameter.of)
+    ]
+    if params.mirostat and not params.is_greedy:
+        about += [
+            f"{params.rules.name} applies no {label(name)} beside Mirostat"
+            for name in params.rules.without_mirostat
+            if params.is_on(name)
+        ]
     return (*about, *_on_borrowed(params))
 
 

@@ -284,8 +284,11 @@ class Mirostat(Stage):
         if self.version == 1:
             return TopK(self._k(logits), "lowest_id")(logits)
         surprise = -logits.log_softmax(-1) / math.log(2)
-        least = surprise.amin(-1, keepdim=True)  # the most likely token stays
-        return logits.masked_fill(surprise > least.clamp(min=self.mu), -torch.inf)
+        kept = surprise <= self.mu
+        first = (
+            TopK(1, "lowest_id")(logits) > -torch.inf
+        )  # where all are too surprising
+        return logits.masked_fill(~kept & ~(first & ~kept.any(-1, True)), -torch.inf)
 
     def criterion(self, logits: Tensor) -> Criterion:
         """Return each token's surprise in bits against mu, or its rank against k."""
@@ -293,7 +296,7 @@ class Mirostat(Stage):
         if self.version == 1:
             return TopK(self._k(logits)).criterion(logits)
         surprise = -logits.log_softmax(-1) / math.log(2)
-        return Criterion("surprise", surprise, ">", max(self.mu, surprise.min().item()))
+        return Criterion("surprise", surprise, ">", self.mu)
 
     def evidence(self, logits: Tensor) -> dict[str, float]:
         """Return the limit mu and the target, in bits."""
@@ -302,10 +305,11 @@ class Mirostat(Stage):
     def _k(self, logits: Tensor) -> int:
         """Return the k of one row (V,) in which a surprise of mu is expected."""
         probs = logits.double().softmax(-1).topk(min(_ZIPF, logits.shape[-1])).values
-        probs = probs[probs > 0].log().cpu()
-        ranks = torch.arange(1, len(probs) + 1, dtype=probs.dtype).log()
-        falls, steps = -probs.diff(), ranks.diff()
-        slope = float((steps * falls).sum() / steps.square().sum()) if len(falls) else 0
+        if len(probs) < 2 or not probs[-1]:  # llama.cpp divides by zero
+            return 1
+        falls = -probs.log().cpu().diff()
+        steps = torch.arange(1, len(probs) + 1, dtype=falls.dtype).log().diff()
+        slope = float((steps * falls).sum() / steps.square().sum())
         excess, size = slope - 1, logits.shape[-1]
         if slope <= 0 or not excess:
             return size
@@ -317,7 +321,8 @@ class Mirostat(Stage):
 class AtLeast(Stage):
     """Apply a truncation, but keep the n highest logits whatever it says.
 
-    As `min_tokens_to_keep` of transformers 5 and mlx-lm. Tokens equal to the n-th stay.
+    As `min_tokens_to_keep` of transformers 5 and mlx-lm. Of tokens equal to the
+    n-th the lowest ids stay.
 
     Args:
         stage: the truncation; this one has its name and what it compares.
@@ -334,8 +339,8 @@ class AtLeast(Stage):
     def __call__(self, logits: Tensor) -> Tensor:
         """Return what the truncation gives, with the n highest logits as they were."""
         logits = as_float(logits)
-        nth = logits.topk(min(self.n, logits.shape[-1])).values[..., -1:]  # (..., 1)
-        return torch.where(logits >= nth, logits, self.stage(logits))
+        highest = TopK(self.n, "lowest_id")(logits) > -torch.inf
+        return torch.where(highest, logits, self.stage(logits))
 
     def criterion(self, logits: Tensor) -> Criterion | None:
         """Return what the truncation compares."""

@@ -17,6 +17,7 @@ from transformers import GenerationConfig
 from transformers.generation import logits_process as library
 
 from sampling_lab import SamplingParams, generate
+from sampling_lab.errors import LogitsError
 from sampling_lab.models.huggingface.model import HuggingFaceModel
 from sampling_lab.sampling.chain import Chain
 from tests import tiny
@@ -32,6 +33,8 @@ SIZES = {  # vocabulary: rows
     50_304: 60,
     163_840: 10,
 }
+PROMPT = 3  # tokens of what was said before a row
+STOPS = [1]
 TOKENS = 8  # of each whole generation
 KINDS = ("plain", "ties", "near ties", "bf16", "holes", "steep", "flat")
 
@@ -71,11 +74,26 @@ def draw_settings(dice: random.Random, size: int) -> dict[str, Any]:
         "logit_bias": [{dice.randrange(size): dice.uniform(-4, 4) for _ in range(4)}],
         "banned_token_ids": [[dice.randrange(size)]],
     }
-    return {
+    settings = {
         name: dice.choice(values)
         for name, values in choices.items()
         if dice.random() < (0.5 if name != "banned_token_ids" or size > 3 else 0.0)
     }
+    first, last = dice.randrange(size), dice.randrange(size)
+    rare = {
+        "sequence_bias": [{(first, last): 2.5, (1 - last % 2,): -1.0}],
+        "min_new_tokens": [1, 2, 6],
+        "length_decay": [1.01, 1.5, 0.9],
+        "top_h": [0.2, 0.5, 0.9, dice.uniform(0.01, 1)],
+        "epsilon_cutoff": [0.0003, 0.02, 0.4, dice.uniform(0.0, 0.1)],
+        "eta_cutoff": [0.0003, 0.004, 0.3, dice.uniform(0.0, 0.1)],
+    }
+    settings |= {n: dice.choice(v) for n, v in rare.items() if dice.random() < 0.15}
+    if "length_decay" in settings:
+        settings["length_decay_start"] = dice.randrange(4)
+    if "logit_bias" in settings or size < 3:  # the library adds up both first
+        settings.pop("sequence_bias", None)
+    return settings
 
 
 def library_processors(settings: dict[str, Any]) -> library.LogitsProcessorList:
@@ -84,14 +102,24 @@ def library_processors(settings: dict[str, Any]) -> library.LogitsProcessorList:
         "logit_bias": lambda bias: library.SequenceBiasLogitsProcessor(
             {(token_id,): value for token_id, value in bias.items()}
         ),
+        "sequence_bias": library.SequenceBiasLogitsProcessor,
         "repetition_penalty": library.RepetitionPenaltyLogitsProcessor,
         "no_repeat_ngram_size": library.NoRepeatNGramLogitsProcessor,
+        "min_new_tokens": lambda n: library.MinNewTokensLengthLogitsProcessor(
+            PROMPT, n, STOPS
+        ),
+        "length_decay": lambda factor: library.ExponentialDecayLengthPenalty(
+            (settings["length_decay_start"], factor), STOPS, PROMPT
+        ),
         "banned_token_ids": library.SuppressTokensLogitsProcessor,
         "temperature": library.TemperatureLogitsWarper,
+        "top_h": library.TopHLogitsWarper,
         "top_k": library.TopKLogitsWarper,
         "top_p": library.TopPLogitsWarper,
         "min_p": library.MinPLogitsWarper,
         "typical_p": library.TypicalLogitsWarper,
+        "epsilon_cutoff": library.EpsilonLogitsWarper,
+        "eta_cutoff": library.EtaLogitsWarper,
     }
     return library.LogitsProcessorList(
         make(settings[name]) for name, make in makers.items() if name in settings
@@ -108,8 +136,14 @@ def check_rows(size: int, count: int, seed: int = 0) -> None:
         if "no_repeat_ngram_size" in settings and size <= 3:
             del settings["no_repeat_ngram_size"]
         params = SamplingParams(**settings, dialect="transformers")
-        chain = params.chain(said, prompt_length=3)
-        theirs = library_processors(settings)(torch.tensor([said]), logits[None])[0]
+        chain = params.chain(said, PROMPT, STOPS)
+        processors = library_processors(settings)
+        try:
+            theirs = processors(torch.tensor([said]), logits[None])[0]
+        except ValueError:  # nothing is left, of which it takes no entropy
+            with pytest.raises(LogitsError):
+                chain(logits)
+            continue
         if not (theirs > -INF).any():  # where nothing is left, the library goes on
             continue
         assert_same(chain, logits, theirs, (settings, said))
@@ -136,7 +170,8 @@ def test_a_batch_of_rows_is_the_librarys():
     for _ in range(200):
         logits = torch.stack([draw_logits(dice, 60) for _ in range(5)])
         settings = draw_settings(dice, 60)
-        settings.pop("no_repeat_ngram_size", None)
+        for name in ("no_repeat_ngram_size", "min_new_tokens", "length_decay"):
+            settings.pop(name, None)
         said = [dice.randrange(60) for _ in range(6)]
         theirs = library_processors(settings)(torch.tensor([said] * 5), logits)
         ours = SamplingParams(**settings).chain(said)(logits)
@@ -167,6 +202,13 @@ def library_tokens(
 ) -> list[int]:
     """Return what `model.generate` draws after `torch.manual_seed`."""
     options = {"top_k": 0, **settings}
+    stops = stop_ids(settings)
+    if "length_decay" in options:
+        decay = options.pop("length_decay_start"), options.pop("length_decay")
+        options["exponential_decay_length_penalty"] = decay
+    if "sequence_bias" in options:
+        biases = options["sequence_bias"].items()
+        options["sequence_bias"] = [[list(ids), bias] for ids, bias in biases]
     if "logit_bias" in options:
         biases = options.pop("logit_bias").items()
         options["sequence_bias"] = [[[token_id], bias] for token_id, bias in biases]
@@ -180,11 +222,16 @@ def library_tokens(
             attention_mask=torch.ones_like(input_ids),
             do_sample=True,
             max_new_tokens=TOKENS,
-            eos_token_id=None,
+            eos_token_id=stops or None,
             pad_token_id=0,
             **options,
         )
     return output[0, len(prompt) :].tolist()
+
+
+def stop_ids(settings: dict[str, Any]) -> list[int]:
+    """Return the tokens that end a text, where a setting is about its length."""
+    return STOPS if {"min_new_tokens", "length_decay"} & settings.keys() else []
 
 
 @pytest.mark.parametrize("part", range(10))
@@ -196,5 +243,9 @@ def test_whole_generations_are_the_librarys(model, part):
         seed = dice.getrandbits(31)
         expected = library_tokens(model, prompt, settings, seed)
         params = SamplingParams(**settings, seed=seed, dialect="transformers")
-        ours = generate(model, prompt, params, max_new_tokens=TOKENS, stop_token_ids=())
-        assert list(ours.token_ids) == expected, (settings, prompt, seed)
+        stops = stop_ids(settings)
+        ours = generate(
+            model, prompt, params, max_new_tokens=TOKENS, stop_token_ids=stops
+        )
+        found = [step.token_id for step in ours.all_steps]
+        assert found == expected, (settings, prompt, seed)

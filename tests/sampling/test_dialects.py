@@ -16,7 +16,7 @@ from sampling_lab.sampling.draws import DRAWS
 from sampling_lab.sampling.nucleus import NUCLEI
 from sampling_lab.sampling.parameters import (
     ADJUSTMENTS,
-    TRUNCATIONS,
+    SAMPLING_ONLY,
     missing,
     stage_order,
 )
@@ -126,7 +126,7 @@ def test_every_dialect_names_fields_and_draws_that_exist():
         assert dialect.name == name
         order, lacks = stage_order(dialect), missing(dialect)
         assert set(order) <= fields
-        assert sorted(order) == sorted((*ADJUSTMENTS, *TRUNCATIONS, "temperature"))
+        assert sorted(order) == sorted((*ADJUSTMENTS, *SAMPLING_ONLY, "temperature"))
         assert [name for name in order if name not in lacks] == [*dialect.own]
         assert SamplingParams(**dialect.defaults)
         assert dialect.draw in DRAWS

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from sampling_lab.sampling import (
+    cutoffs,
     dialects,
     draws,
     ledger,
@@ -15,7 +16,8 @@ from sampling_lab.sampling import (
     parameters,
     params,
     penalties,
-    stage,
+    sequences,
+    temperature,
     truncation,
 )
 from tests.models import test_conformance
@@ -110,7 +112,7 @@ def mean_deviation(self, logits):
 
 
 COUNT_BELOW = truncation._count_below
-REPEATING = penalties.NoRepeatNGram.repeating
+REPEATING = sequences.NoRepeatNGram.repeating
 
 MUTANTS = [
     Mutant(
@@ -212,7 +214,7 @@ MUTANTS = [
     ),
     Mutant(
         "temperature is linear",
-        stage.Temperature,
+        temperature.Temperature,
         "_scaled",
         lambda self, logits: logits * (2 - self.temperature),
         lambda: test_stage.test_temperature_table(
@@ -221,25 +223,25 @@ MUTANTS = [
     ),
     Mutant(
         "greedy keeps every tie",
-        stage,
+        temperature,
         "_only_highest",
         lambda logits: logits.masked_fill(logits < logits.amax(-1, keepdim=True), -INF),
         test_stage.test_greedy_takes_the_lowest_id_of_a_tie,
     ),
     Mutant(
         "min-p is an absolute probability",
-        truncation.MinP,
+        cutoffs.MinP,
         "__call__",
         lambda self, x: x.masked_fill(x.softmax(-1) < self.min_p, -INF),
         test_stage.test_min_p_compares_with_the_highest_probability,
     ),
     Mutant(
         "half precision stays half",
-        truncation,
+        cutoffs,
         "as_float",
         lambda logits: logits.detach(),
         lambda: test_stage.test_half_precision_keeps_what_float32_keeps(
-            0.1, torch.float16, truncation.MinP
+            0.1, torch.float16, cutoffs.MinP
         ),
     ),
     Mutant(
@@ -301,7 +303,7 @@ MUTANTS = [
     ),
     Mutant(
         "n-grams are one token longer",
-        penalties.NoRepeatNGram,
+        sequences.NoRepeatNGram,
         "repeating",
         lambda self: REPEATING(dataclasses.replace(self, n=self.n + 1)),
         rows,
@@ -325,7 +327,7 @@ MUTANTS = [
     Mutant(
         "greedy obeys the cuts",
         params,
-        "TRUNCATIONS",
+        "SAMPLING_ONLY",
         (),
         test_params.test_greedy_obeys_adjustments_and_ignores_cuts,
     ),
