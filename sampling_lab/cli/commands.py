@@ -147,8 +147,13 @@ def _document(
 def _steps(generation: Generation, count: int) -> list[dict[str, Any]]:
     """Return every step, a stop token's too, with its most likely tokens."""
     return [
-        {**step.to_dict(), "candidates": step.ledger().table(count)}
+        {
+            **step.to_dict(),
+            "candidates": ledger.table(count),
+            **({"evidence": ledger.evidence} if ledger.evidence else {}),
+        }
         for step in generation.all_steps
+        if (ledger := step.ledger())
     ]
 
 

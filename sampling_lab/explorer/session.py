@@ -8,6 +8,7 @@ from pathlib import Path
 from ..counterfactuals import History, what_would_it_take
 from ..errors import ParameterError, PromptError
 from ..generation.branches import Branch, Tree
+from ..generation.guide import with_guide
 from ..generation.loop import Run, stream
 from ..generation.results import Generation
 from ..models import load
@@ -124,6 +125,7 @@ class Session:
             return step_view(self.model, generation, steps[-1])
         ids = tuple(self.model.prompt_ids(prompt))
         history = History(ids, len(ids), self.model.card.stop_token_ids)
+        history = with_guide(self.model, params, history)
         ledger = params.chain(*history).ledger(self.model.logits(ids))
         title = "next token after the prompt"
         text = self.model.token_text

@@ -13,6 +13,7 @@ from ..errors import ParameterError
 from ..models.base import Model
 from ..sampling.params import SamplingParams
 from . import saved_json
+from .guide import with_guide
 from .loop import Run, fork
 from .results import Generation, Step, first_difference, ledger_after
 
@@ -306,8 +307,8 @@ def _attach(model: Model, branch: Branch, above: Sequence[Step]) -> Branch:
     if isinstance(branch.source, Run):
         return branch
     text = branch.source
-    history = text.history()
-    model.check_ids(history.token_ids)
+    model.check_ids(text.history().token_ids)
+    history = with_guide(model, text.params, text.history())
 
     def attached(step: Step) -> Step:
         if step.index < branch.index:

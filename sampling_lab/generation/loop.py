@@ -21,6 +21,7 @@ from ..sampling.notes import notes
 from ..sampling.params import SamplingParams
 from ..sampling.validation import whole_number
 from ..text import IncrementalDecoder, StopMatcher
+from .guide import with_guide
 from .results import (
     Generation,
     Step,
@@ -58,14 +59,15 @@ class Run(Iterator[Step]):
         self._prompt_length = len(prompt_ids)
         # Lists that grow with the run.
         self._surprises: list[float] = []
-        self._history = History(
+        history = History(
             self.prefix.ids, len(prompt_ids), stop_token_ids, self._surprises
         )
+        self._history = with_guide(model, self.params, history)
+        self._chain = self.params.chain(*self._history)
         self._max_new_tokens = max_new_tokens
         self._budget = model.budget(len(prompt_ids), max_new_tokens)
         self._stop = stop
         self._stop_token_ids = stop_token_ids
-        self._chain = self.params.chain()
         self._draw = self.params.draw()
         special: dict[str, int] = getattr(model.tokenizer, "special_tokens", {})
         self._matcher = StopMatcher(stop, special)

@@ -167,7 +167,7 @@ class Generation:
             (*self.prompt_ids, *(step.token_id for step in steps)),
             len(self.prompt_ids),
             self.stop_token_ids,
-            [step.final_surprisal for step in steps],
+            tuple(step.final_surprisal for step in steps),
         )
 
     def __repr__(self) -> str:

@@ -9,6 +9,7 @@ from ..models.base import Model, Prompt
 from ..sampling.draws import GIVEN, DrawResult
 from ..sampling.history import History
 from ..sampling.params import SamplingParams
+from .guide import with_guide
 from .results import Step, ledger_after, step_from_ledger
 
 
@@ -45,13 +46,21 @@ def _scored(
 ) -> Iterator[Step | None]:
     prefix, decoder = model.prefix(ids[:1]), model.decoder()
     decoder.push(ids[0])
+    history = History(ids, stop_token_ids=model.card.stop_token_ids)
+    history = with_guide(model, params, history)
     yield None
     for index, token_id in enumerate(ids[1:], 1):
-        chain = params.chain(prefix.ids, index)
+        chain = params.chain(*history._replace(prompt_length=index).first(index))
         yield step_from_ledger(
             DrawResult(token_id, GIVEN),
             chain.ledger(model.logits(prefix)),
-            partial(ledger_after, model, params, History(ids, index), index),
+            partial(
+                ledger_after,
+                model,
+                params,
+                history._replace(prompt_length=index),
+                index,
+            ),
             index=index,
             token_text=model.token_text(token_id),
             text=decoder.push(token_id),

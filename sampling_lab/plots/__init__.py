@@ -7,6 +7,8 @@ from .distribution import plot_distribution as plot_distribution
 from .distribution_rows import caption as caption
 from .distribution_rows import distribution_table as distribution_table
 from .frequencies import plot_frequencies as plot_frequencies
+from .mirostat import mirostat_table as mirostat_table
+from .mirostat import plot_mirostat as plot_mirostat
 from .race import plot_race as plot_race
 from .stages import plot_stages as plot_stages
 from .stages_rows import stages_table as stages_table

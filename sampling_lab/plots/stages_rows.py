@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,7 +63,7 @@ def stages_table(
 
 def _column(record: StageRecord, before: Distribution, ids: list[int]) -> StageColumn:
     return StageColumn(
-        title=stage_title(record.stage),
+        title=stage_title(record.stage, record.evidence),
         before=tuple(before.probs[ids].tolist()),
         after=tuple(record.after.probs[ids].tolist()),
         removed=tuple(record.removed[ids].tolist()),
@@ -73,13 +73,16 @@ def _column(record: StageRecord, before: Distribution, ids: list[int]) -> StageC
     )
 
 
-def stage_title(stage: Stage) -> str:
-    """Return a stage's name with its first setting, where that is a number.
+def stage_title(stage: Stage, evidence: Mapping[str, float] | None = None) -> str:
+    """Return a stage's name with what it found out, or its first number.
 
     >>> from sampling_lab import TopP
     >>> stage_title(TopP(0.8))
     'top-p 0.8'
     """
+    if evidence:
+        found = ", ".join(f"{name} {value:.3g}" for name, value in evidence.items())
+        return f"{stage.name} {found}"
     fields = dataclasses.fields(stage) if dataclasses.is_dataclass(stage) else ()
     value = getattr(stage, fields[0].name) if fields else None
     return f"{stage.name} {value:g}" if isinstance(value, int | float) else stage.name

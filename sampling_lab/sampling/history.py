@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
+
+from torch import Tensor
+
+
+class Guide(Protocol):
+    """What `sampling_lab.generation.guide.Guide` is to a stage."""
+
+    def allowed(self, new_ids: Sequence[int], /) -> Tensor:
+        """Return which tokens can follow the new tokens of a text, bool (V,)."""
+        ...
 
 
 class History(NamedTuple):
@@ -15,12 +25,14 @@ class History(NamedTuple):
         stop_token_ids: the tokens that end the text, for its least length.
         surprises: of each generated token, in bits: -log2 of its final probability;
             for Mirostat.
+        guide: tells which tokens a grammar allows; None without one.
     """
 
     token_ids: Sequence[int] = ()
     prompt_length: int = 0
     stop_token_ids: Sequence[int] = ()
     surprises: Sequence[float] = ()
+    guide: Guide | None = None
 
     def first(self, n: int) -> History:
         """Return the history after the first `n` tokens, the prompt's included."""

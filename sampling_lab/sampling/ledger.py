@@ -140,6 +140,12 @@ class Ledger:
         """2 ** entropy of the final distribution."""
         return self.final.effective_count
 
+    @property
+    def evidence(self) -> dict[str, dict[str, float]]:
+        """What stages took from the logits or the steps before, by stage."""
+        found = {record.stage.name: record.evidence for record in self.stages}
+        return {name: numbers for name, numbers in found.items() if numbers}
+
     def rank(self, token_id: int) -> int:
         """Return the rank by raw logit, 1 for the highest, equal ones by id."""
         logits = self.raw_logits.cpu().numpy()

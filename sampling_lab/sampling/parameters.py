@@ -9,11 +9,14 @@ sampler is a stage and a row; CONTRIBUTING.md adds one as an example.
 from __future__ import annotations
 
 import dataclasses
+import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cache
 from typing import Any, Literal
+
+from torch import Tensor
 
 from ..errors import ParameterError
 from . import cutoffs, penalties, sequences, temperature, truncation, validation
@@ -27,7 +30,7 @@ Kind = Literal["temperature", "shape", "truncation", "adjustment", "penalty", "o
 does, and truncations; a penalty is an adjustment that counts earlier tokens within
 `penalty_window`; an option has no stage of its own."""
 
-Value = Literal["number", "flag", "ids", "biases", "sequences", "name"]
+Value = Literal["number", "flag", "ids", "biases", "sequences", "name", "text"]
 """How a parameter's value is written as text."""
 
 
@@ -84,6 +87,15 @@ class StepContext:
         target, rate = self.values["mirostat_tau"], self.values["mirostat_eta"]
         excess = sum(surprise - target for surprise in self.history.surprises)
         return float(2 * target - rate * excess)
+
+    def allowed(self) -> Tensor:
+        """Return which tokens the grammar allows, bool (V,)."""
+        guide = self.history.guide
+        if guide is None:
+            raise ParameterError(
+                "grammar needs a model's tokens; use generate, stream or the explorer"
+            )
+        return guide.allowed(self.history.token_ids[self.history.prompt_length :])
 
     def of_stop(self) -> dict[str, Any]:
         """Return the new tokens so far and the stop tokens, for rules of length."""
@@ -345,6 +357,7 @@ class ParameterTable:
         validation.COUNT,
         "minimum to keep",
         "how many tokens every truncation but XTC keeps at the least; an integer >= 1",
+        engine_names={"llama.cpp": "--min-keep"},
     )
     dynatemp_range: float | None = row(
         None,
@@ -501,6 +514,17 @@ class ParameterTable:
         "how many new tokens come before the length decay; an integer >= 1",
         of="length_decay",
     )
+    grammar: str | None = row(
+        None,
+        validation.grammar,
+        "grammar",
+        "what the whole new text must be: regex:, json: (a JSON schema) or lark:, and "
+        "the grammar",
+        "adjustment",
+        lambda value, at: penalties.Mask(at.allowed()),
+        per_step=True,
+        value="text",
+    )
     penalty_window: int | None = row(
         None,
         validation.Integer("an integer >= 1, or None for all", off=(None,)),
@@ -602,6 +626,8 @@ def format_value(name: str, value: Any) -> str:
     if value is None:
         return "random" if name == "seed" else "off"
     kind = PARAMETERS[name].value
+    if kind == "text":  # without commas, which stand between settings
+        return json.dumps(value, ensure_ascii=False).replace(",", "\\u002c")
     if kind == "biases":
         pairs = ((token_id, format_number(bias)) for token_id, bias in value)
         return " ".join(f"{i}{'' if b.startswith('-') else '+'}{b}" for i, b in pairs)

@@ -14,7 +14,7 @@ from . import validation
 from .chain import Chain
 from .dialects import DEFAULT_DIALECT, Dialect, find_dialect
 from .draws import DRAWS, Choices, Draw, Greedy
-from .history import History
+from .history import Guide, History
 from .parameters import (
     PARAMETERS,
     SAMPLING_ONLY,
@@ -138,12 +138,13 @@ class SamplingParams(ParameterTable):
         prompt_length: int = 0,
         stop_token_ids: Sequence[int] = (),
         surprises: Sequence[float] = (),
+        guide: Guide | None = None,
     ) -> Chain:
         """Return the chain of stages in the dialect's order.
 
         The arguments are the fields of `History`; they count where `needs_history`.
         """
-        history = History(token_ids, prompt_length, stop_token_ids, surprises)
+        history = History(token_ids, prompt_length, stop_token_ids, surprises, guide)
         stages = []
         for name in self.stage_names:
             at = StepContext(name, vars(self), self.rules, history)

@@ -128,6 +128,32 @@ class Ban(Stage):
         return result
 
 
+@dataclass(frozen=True, eq=False)
+class Mask(Stage):
+    """Remove what a grammar does not allow next (structured output).
+
+    Each step is renormalised alone, so whole answers get other odds than the model
+    would give them among all that the grammar allows.
+
+    Args:
+        allowed: bool, shape (V,), from `sampling_lab.generation.guide`.
+    """
+
+    allowed: Tensor
+    name: ClassVar[str] = "grammar"
+    adjusts: ClassVar[bool] = True
+
+    def __call__(self, logits: Tensor) -> Tensor:
+        """Return the logits with those of the other tokens at -inf."""
+        return as_float(logits).masked_fill(~self.allowed, -torch.inf)
+
+    def evidence(self, logits: Tensor) -> dict[str, float]:
+        """Return the mass of what is forbidden, in [0, 1], and its tokens."""
+        forbidden = ~self.allowed
+        mass = as_float(logits).double().softmax(-1)[forbidden].sum().item()
+        return {"forbidden mass": mass, "tokens": float(forbidden.sum().item())}
+
+
 def index_of(token_ids: Sequence[int], logits: Tensor) -> Tensor:
     """Return token ids as an index tensor, or refuse those without a logit."""
     vocab_size = logits.shape[-1]

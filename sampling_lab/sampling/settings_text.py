@@ -8,6 +8,7 @@ changes nothing. `SamplingParams.describe` writes the same grammar.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -150,6 +151,11 @@ def read_value(name: str, text: str) -> Any:
     if parameter.value == "ids":
         ids = read_token_ids(re.sub(r"\s*,\s*|\s+", ",", text.strip("[] ")))
         return text if ids is None else ids
+    if parameter.value == "text":
+        try:
+            return json.loads(text) if text.startswith('"') else text
+        except json.JSONDecodeError:
+            return text
     if parameter.value in ("biases", "sequences"):
         return _pairs(text, several=parameter.value == "sequences") or text
     return read_number(text)

@@ -104,7 +104,7 @@ class DynamicTemperature(Stage):
 
     def evidence(self, logits: Tensor) -> dict[str, float]:
         """Return the temperature that acts on a row."""
-        return {"temperature": self.acting(as_float(logits)).item()}
+        return {"T": self.acting(as_float(logits)).item()}
 
 
 @dataclass(frozen=True)

@@ -98,6 +98,16 @@ def switch(name: str, value: Any) -> bool | None:
     return one_of(True, False, None)(name, value) or None
 
 
+def grammar(name: str, value: Any) -> str | None:
+    """Return a grammar with its kind before a colon; None and "" are off."""
+    if value is None or value == "":
+        return None
+    kinds = ("regex:", "json:", "lark:")
+    if not isinstance(value, str) or not value.startswith(kinds):
+        raise rule_error(name, f"a text that begins with {', '.join(kinds)}", value)
+    return value
+
+
 def any_seed(name: str, value: Any) -> int | None:
     """Return a seed as an int, also from a whole float such as 1.0; None stays None."""
     if value is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..sampling.parameters import PARAMETERS
 from .request import Request, given
 
 if TYPE_CHECKING:
@@ -72,8 +73,13 @@ def transformers(request: Request) -> str:
     arguments: dict[str, Any] = {"do_sample": not params.is_greedy}
     if not params.is_greedy:
         arguments |= {"temperature": params.temperature, "top_k": params.top_k or 0}
-    if bias := values.pop("logit_bias", None):
-        arguments["sequence_bias"] = [[[token_id], value] for token_id, value in bias]
+    bias = [([token_id], value) for token_id, value in values.pop("logit_bias", ())]
+    bias += values.pop("sequence_bias", ())
+    if bias:
+        arguments["sequence_bias"] = [[list(ids), value] for ids, value in bias]
+    if factor := values.pop("length_decay", None):
+        decay = values.pop("length_decay_start", 0), factor
+        arguments["exponential_decay_length_penalty"] = decay
     if banned := values.pop("banned_token_ids", None):
         arguments["suppress_tokens"] = list(banned)
     arguments |= {k: v for k, v in values.items() if k != "top_k"}
@@ -124,7 +130,7 @@ def vllm(request: Request) -> str:
     bias = dict(values.pop("logit_bias", ()))
     # It bans words, not ids; its largest bias does the same.
     bias |= dict.fromkeys(values.pop("banned_token_ids", ()), -100.0)
-    arguments |= values
+    arguments |= {PARAMETERS[k].name_in("vllm"): v for k, v in values.items()}
     if bias:
         arguments["logit_bias"] = bias
     if not params.is_greedy and params.seed is not None:

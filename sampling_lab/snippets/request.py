@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..sampling.dialects import find_dialect
 from ..sampling.notes import label
-from ..sampling.parameters import ADJUSTMENTS, PENALTIES, SAMPLING_ONLY, missing
+from ..sampling.parameters import (
+    ADJUSTMENTS,
+    PARAMETERS,
+    PENALTIES,
+    SAMPLING_ONLY,
+    missing,
+)
 
 if TYPE_CHECKING:
     from ..models.base import Prompt
@@ -36,9 +42,11 @@ class Request:
         return isinstance(self.prompt, str)
 
     def settings(self, engine: str) -> dict[str, Any]:
-        """Return the parameters that are on and that an engine has."""
+        """Return the parameters that are on and that an engine has, with options."""
         lacks = missing(find_dialect(engine))
         names = [name for name in _acting(self.params) if name not in lacks]
+        options = (n for n, p in PARAMETERS.items() if p.of in names)
+        names += filter(self.params.is_on, options)
         return {name: getattr(self.params, name) for name in names}
 
     def caveats(self, engine: str) -> str:
@@ -71,6 +79,10 @@ def _caveats(params: SamplingParams, engine: str) -> Iterator[str]:
     penalties = [n for n in PENALTIES if params.is_on(n) and n not in lacks]
     if penalties and params.penalty_window and engine != "llama.cpp":
         yield f"{engine} has no penalty window: all tokens count"
+    if params.is_on("min_tokens_to_keep") and engine != "llama.cpp":
+        yield f"{engine} has no {label('min_tokens_to_keep')}: left out"
+    if params.dry_multiplier and params.dry_sequence_breakers and engine == "llama.cpp":
+        yield "llama.cpp takes the breakers of DRY as text: left out"
     asked = params.penalize_prompt
     if asked is not None and any(
         asked != (name not in rules.ignores_prompt) for name in penalties

@@ -58,8 +58,11 @@ def llama_cpp(request: Request) -> str:
         words += ["--logit-bias", f"{token_id}{bias:+}"]
     for token_id in values.pop("banned_token_ids", ()):
         words += ["--logit-bias", f"{token_id}-inf"]
-    if "xtc_probability" in values:
-        values["xtc_threshold"] = params.xtc_threshold
+    if "dry_multiplier" in values:  # it has breakers of its own
+        words += ["--dry-sequence-breaker", "none"]
+        values.pop("dry_sequence_breakers", None)
+    if params.is_on("min_tokens_to_keep"):
+        values["min_tokens_to_keep"] = params.min_tokens_to_keep
     if any(name in values for name in PENALTIES):
         values["penalty_window"] = params.penalty_window or _ALL_TOKENS
     for name, value in values.items():

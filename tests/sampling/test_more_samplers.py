@@ -47,7 +47,8 @@ PROBS = (0.5, 0.25, 0.15, 0.07, 0.03)
 def test_cutoffs(stage, left):
     assert kept(stage, logs(*PROBS)) == left
     criterion = stage.criterion(logs(*PROBS))
-    compare = {"<": torch.lt, ">": torch.gt}[criterion.relation]
+    relations = {"<": torch.lt, ">": torch.gt, ">=": torch.ge}
+    compare = relations[criterion.relation]
     removed = compare(criterion.values, criterion.threshold).tolist()
     assert not any(removed[i] for i in left) or len(left) in (1, 3)
     assert all(removed[i] for i in range(5) if i not in left)
@@ -68,9 +69,9 @@ def test_a_dynamic_temperature_follows_the_entropy():
     half = logs(0.5, 0.5, 0.0, 0.0)  # of two tokens, flat
     assert stage(half).tolist() == (half / 1.5).tolist()
     two = logs(0.89, 0.11)
-    assert stage.evidence(two)["temperature"] == pytest.approx(1.0, abs=1e-3)
+    assert stage.evidence(two)["T"] == pytest.approx(1.0, abs=1e-3)
     squared = DynamicTemperature(1.0, 0.5, exponent=2.0)
-    assert squared.evidence(two)["temperature"] == pytest.approx(0.75, abs=1e-3)
+    assert squared.evidence(two)["T"] == pytest.approx(0.75, abs=1e-3)
     assert kept(DynamicTemperature(0.0, 0.0), torch.tensor([1.0, 2.0, 2.0])) == [1]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from ...counterfactuals import StepNoise, noise_of_step
+from ...generation.guide import with_guide
 from ...generation.results import Generation, Step
 from ...models.base import Model
 from ...plots.drawing.labels import Tokens
@@ -104,7 +105,8 @@ def step_view(
         params: other settings, to see what they would choose; None shows the step as
             it was.
     """
-    history = generation.history(step.index)
+    asked = params or generation.params
+    history = with_guide(model, asked, generation.history(step.index))
     place: dict[str, Any] = {
         "history": history,
         "steps": generation.all_steps,
