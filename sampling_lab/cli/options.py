@@ -36,6 +36,7 @@ _SWITCHES = {
 """Argument -> option, where the names differ."""
 
 _METAVARS = {"number": "X", "ids": "IDS", "biases": "ID=X,...", "name": "NAME"}
+_METAVARS |= {"sequences": "IDS+X", "text": "TEXT"}
 
 
 def add_model_options(parser: argparse.ArgumentParser) -> None:

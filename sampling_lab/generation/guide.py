@@ -25,6 +25,8 @@ _MOST_ERROR = 200
 class Guide:
     """The tokens that a grammar allows, by the library `llguidance`.
 
+    Text that a grammar forces, such as a key, is spelled with the longest tokens.
+
     Args:
         grammar: "regex:", "json:" (a JSON schema) or "lark:", and the grammar.
         model: whose tokens they are; it must have a tokenizer.
@@ -68,7 +70,7 @@ class Guide:
             self._taken = ()
         more = [i for i in new_ids[len(self._taken) :] if i not in self._stops]
         self._taken = new_ids
-        if more and not self._matcher.try_consume_tokens(more) == len(more):
+        if self._matcher.try_consume_tokens(more) < len(more):
             self._taken = (-1,)  # begin anew next time
             return torch.ones(self._size, dtype=torch.bool)
         packed = np.frombuffer(self._matcher.compute_bitmask(), np.uint8)
@@ -90,10 +92,21 @@ class _Tokens:
         self.tokens = [*tokens, b"\xff[end]"]
         self.eos_token_id, self.bos_token_id = size, None
         self.special_token_ids = [size]
+        self._by_bytes = {token: i for i, token in enumerate(tokens) if token}
+        self._longest = max(map(len, tokens))
 
     def __call__(self, text: bytes) -> list[int]:
-        """Return no tokens: only the grammar's own text would be encoded."""
-        return []
+        """Return tokens whose bytes are this text, the longest first."""
+        ids: list[int] = []
+        while text:
+            ends = range(min(len(text), self._longest), 0, -1)
+            found = (self._by_bytes.get(text[:end]) for end in ends)
+            token_id = next((i for i in found if i is not None), None)
+            if token_id is None:  # no token can be this text
+                return ids
+            ids.append(token_id)
+            text = text[len(self.tokens[token_id]) :]
+        return ids
 
 
 _KINDS = {"regex": "regex", "json": "json_schema", "lark": "lark"}

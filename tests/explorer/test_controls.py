@@ -11,6 +11,7 @@ from sampling_lab.explorer.controls.settings import Controls
 from sampling_lab.explorer.controls.slider_with_box import Counts, Linear
 from sampling_lab.explorer.pictures.tabs import Pictures
 from sampling_lab.explorer.presets import presets
+from sampling_lab.sampling.parameters import PARAMETERS
 from tests.explorer.panels import WideModel, alert, box, dial, greyed, make_explorer
 
 
@@ -244,3 +245,28 @@ def test_a_step_as_it_was_greys_nothing_for_its_own_settings():
     explorer.strip.selected = 1
     assert explorer.view().ledger.kept_count == 1
     assert greyed(explorer) == set()
+
+
+def test_every_other_sampler_can_be_typed_and_is_listed():
+    explorer = make_explorer()
+    more = explorer.controls.more
+    assert more.value == ""
+    more.value = "dry 0.8, top-H 0.9, logit bias 3+2"
+    assert explorer.params.dry_multiplier == 0.8
+    assert explorer.params.top_h == 0.9
+    assert more.value == "logit bias 3+2, top-H 0.9, DRY 0.8"
+    assert "DRY 0.8" in explorer.controls.summary.value
+    more.value = "top-H 7"
+    assert "top_h must be in (0, 1]" in alert(explorer)
+    assert explorer.params.top_h == 0.9
+    assert more.value == "logit bias 3+2, top-H 0.9, DRY 0.8"
+    more.value = ""
+    assert explorer.params.dry_multiplier is explorer.params.logit_bias is None
+    explorer.params = SamplingParams(mirostat=2, seed=1)
+    assert more.value == "mirostat 2"
+    explorer.controls.neutralise()
+    assert more.value == ""
+    listed = explorer.controls.children[-2].value
+    boxes = {"temperature", "top_k", "top_p", "min_p", "seed", "dialect", "draw_method"}
+    for name in PARAMETERS.keys() - boxes:
+        assert f"<b>{PARAMETERS[name].label}</b>" in listed

@@ -11,7 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from sampling_lab import plots
+from sampling_lab import SamplingParams, generate, load, plots
 from sampling_lab.errors import ParameterError
 from sampling_lab.generation.results import Step
 from sampling_lab.plots.drawing.style import CHOSEN, FINAL, GRID
@@ -19,6 +19,7 @@ from sampling_lab.plots.drawing.text_labels import TextLabel, TextLabels, text_w
 from sampling_lab.plots.drawing.ticks import decade_ticks, even_ticks, step_ticks
 from sampling_lab.plots.steps import GIVEN as BY_HAND
 from sampling_lab.sampling.draws import GIVEN, DrawResult
+from tests.helpers import ROOT
 
 
 def make_steps(count, given=(), raw=None, text="␣word"):
@@ -283,3 +284,21 @@ def test_a_note_is_aligned_and_moved(align, share):
 
 def test_bold_texts_are_wider():
     assert text_width("warm", bold=True) > text_width("warm") > text_width("war")
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_mirostat_is_drawn_as_it_was(version):
+    model = load(ROOT / "checkpoints/xslm/model.json")
+    params = SamplingParams(mirostat=version, mirostat_tau=1.0, temperature=6.0, seed=4)
+    text = generate(model, "Q: hi\nA: ", params, stop_token_ids=())
+    rows = plots.mirostat_table(text)
+    found = [s.ledger().evidence["mirostat"]["mu"] for s in text.all_steps]
+    assert [row["mu"] for row in rows] == pytest.approx(found)
+    ax = plots.plot_mirostat(text)
+    limit, target = ax.lines
+    assert list(limit.get_ydata()) == pytest.approx(found)
+    assert set(target.get_ydata()) == {1.0}
+    heights = [bar.get_height() for bar in ax.patches]
+    assert heights == pytest.approx([s.final_surprisal for s in text.all_steps])
+    with pytest.raises(ParameterError, match="must be made with mirostat"):
+        plots.plot_mirostat(generate(model, "Q: hi\nA: "))

@@ -56,6 +56,7 @@ EVERYTHING = SamplingParams(
     min_new_tokens=5,
     length_decay=1.01,
     length_decay_start=10,
+    grammar='json:{"type": "object", "a": 1}',
     draw_method="keyed",
 )
 

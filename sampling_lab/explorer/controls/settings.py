@@ -13,8 +13,9 @@ import traitlets
 from ...errors import ParameterError
 from ...sampling.dialects import DIALECTS
 from ...sampling.notes import label as words_for
+from ...sampling.parameters import PARAMETERS
 from ...sampling.params import SamplingParams
-from ...sampling.settings_text import read_value
+from ...sampling.settings_text import parse_fields, read_value
 from ..panel import parts
 from ..presets import apply_preset, neutral
 from .slider_with_box import Counts, Linear, Scale, SliderWithBox
@@ -24,6 +25,16 @@ _SEED_BITS = 16
 
 _NO_PRESET = ("choose …", "")
 _NEUTRAL = "neutral: the model's own distribution"
+
+_NOT_MORE = ("temperature", "top_k", "top_p", "min_p", "seed", "dialect", "draw_method")
+_MORE = [parameter for name, parameter in PARAMETERS.items() if name not in _NOT_MORE]
+_MORE_HELP = "".join(
+    (
+        "<details><summary>more samplers</summary><ul>",
+        *(f"<li><b>{p.label}</b>: {html.escape(p.help)}</li>" for p in _MORE),
+        "</ul></details>",
+    )
+)
 
 _SCALES: dict[str, Scale] = {
     "temperature": Linear(0.0, 3.0, 0.05),
@@ -80,12 +91,19 @@ class Controls(parts.Column):
             self.neutralise, "Neutralise", width="100px", flex="0 0 auto"
         )
         self.summary = parts.html_line("summary")
+        self.more = parts.text_box(
+            "Any other settings, such as DRY 0.8, top-H 0.9; empty is none",
+            placeholder="DRY 0.8, top-H 0.9",
+            flex="1 1 auto",
+        )
         self.seed_row = parts.labelled("seed", self.seed, self.dice)
         rows = [
             parts.labelled("preset", self.preset, self.neutralise_button),
             *self.dials.values(),
             self.seed_row,
             parts.labelled("dialect", self.dialect),
+            parts.labelled("more", self.more),
+            parts.html_line("more", _MORE_HELP),
             self.summary,
         ]
         super().__init__(rows, params=params)
@@ -93,6 +111,7 @@ class Controls(parts.Column):
         self.preset.observe(self._preset_chosen, "value")
         self.fit(vocab_size, presets or {})
         self.seed.observe(partial(self._box_filled, "seed"), "value")
+        self.more.observe(self._more_filled, "value")
         self.dialect.observe(partial(self._box_filled, "dialect"), "value")
 
     def fit(self, vocab_size: int, presets: Mapping[str, Mapping[str, Any]]) -> None:
@@ -144,12 +163,19 @@ class Controls(parts.Column):
             self._show()  # over what was typed
         self.params = params
 
+    @traitlets.validate("params")
+    def _with_dialect(self, proposal: dict[str, Any]) -> SamplingParams:
+        """Keep the engine where new parameters name none."""
+        params: SamplingParams = proposal["value"]
+        return params.replace(dialect=params.dialect or self.dialect.value)
+
     @traitlets.observe("params")
     def _show(self, change: object = None) -> None:
         for name, dial in self.dials.items():
             dial.show(getattr(self.params, name))
         self.seed.value = "" if self.params.seed is None else str(self.params.seed)
         self.dialect.value = self.params.dialect
+        self.more.value = self._more_text()
         self.preset.value = self._current_preset()
 
     def _current_preset(self) -> str:
@@ -167,6 +193,20 @@ class Controls(parts.Column):
     def _box_filled(self, name: str, change: dict[str, Any]) -> None:
         if read_value(name, change["new"]) != getattr(self.params, name):
             self.set(name, change["new"])
+
+    def _more_text(self) -> str:
+        more = {p.name: getattr(self.params, p.name) for p in _MORE}
+        return ", ".join(SamplingParams(**more).differences())
+
+    def _more_filled(self, change: dict[str, Any]) -> None:
+        if change["new"] == self._more_text():
+            return
+
+        def changed() -> SamplingParams:
+            neutral = {parameter.name: parameter.neutral for parameter in _MORE}
+            return self.params.replace(**neutral | parse_fields(change["new"]))
+
+        self._change(changed)
 
     def _preset_chosen(self, change: dict[str, Any]) -> None:
         name = change["new"]
