@@ -195,3 +195,23 @@ def test_options_without_their_parameter_are_said_to_have_no_effect(model):
     assert "dry_base has no effect: DRY is off" in notes
     assert "mirostat_tau has no effect: mirostat is off" in notes
     assert params.effective(9)["dry_base"] is None
+
+
+@pytest.mark.parametrize(  # the cases of llama.cpp's own tests of DRY
+    ("size", "before", "options", "expected"),
+    [
+        (4, (0, 1), (1.0, 1.1, 2), (0.25, 0.25, 0.25, 0.25)),
+        (4, (0, 1, 2, 0, 1), (1.0, 1.1, 2), (0.296923, 0.296923, 0.109232, 0.296923)),
+        (5, (0, 1, 3, 4, 0, 1), (2.0, 1.1, 2), (*[0.241818] * 3, 0.032727, 0.241818)),
+        (5, (0, 1, 2, 3, 4, 0, 1), (1.0, 1.1, 4), (0.2, 0.2, 0.2, 0.2, 0.2)),
+    ],
+)
+def test_dry_lowers_what_llama_cpps_tables_say(size, before, options, expected):
+    params = SamplingParams(
+        dialect="llama.cpp",
+        **dict(
+            zip(("dry_multiplier", "dry_base", "dry_allowed_length"), options, strict=1)
+        ),
+    )
+    found = params.chain(before).probs(torch.full((size,), 1 / size).log())
+    assert found.tolist() == pytest.approx(expected, abs=1e-6)
