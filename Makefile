@@ -4,7 +4,7 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup fetch lab app test lint bench screenshots clean
+.PHONY: help setup fetch lab app test lint fuzz bench screenshots clean
 
 # Python 3.11 if it is installed; set PYTHON to choose another.
 PYTHON ?= $(firstword $(foreach python,python3.11 python3,\
@@ -30,6 +30,7 @@ help:
 	@echo 'make app     the same, but serve the explorer alone, as a page without code'
 	@echo 'make test    set up the same way; check the code, run all tests and notebooks'
 	@echo 'make lint    check style, format and types'
+	@echo 'make fuzz    load ten thousand damaged checkpoints'
 	@echo 'make bench   print the speed figures'
 	@echo 'make screenshots  take the pictures in notebooks/images again'
 	@echo 'make clean   remove everything that make has set up, but not fetched models'
@@ -48,6 +49,10 @@ lint: setup
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+
+# Ten thousand damaged checkpoints; `make test` tries two thousand.
+fuzz: setup
+	@FUZZ=10000 $(BIN)/pytest tests/models/test_fuzz.py
 
 # Pictures for the notebooks and the README, taken in a real browser.
 screenshots: setup fetch

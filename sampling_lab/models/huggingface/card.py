@@ -69,18 +69,18 @@ def make_card(
 
 def _ends(*sources: Any, width: int) -> tuple[int, ...]:
     """Return every id that a source names as the end of a text or a turn."""
-    found: set[Any] = set()
+    found: list[Any] = []
     for source in sources:
         for name in ("eos_token_id", "turn_end_id"):
             ids: Any = getattr(source, name, None)
-            found.update(ids if isinstance(ids, list | tuple) else [ids])
+            found += ids if isinstance(ids, list | tuple) else [ids]
     strange = [i for i in found if i is not None and type(i) is not int]
     if strange:
         raise CheckpointError(
-            f"eos_token_id must be a token id or a list of them, got {strange[0]!r}; "
-            "correct it in generation_config.json or config.json"
+            "eos_token_id must be a token id or a list of them, got "
+            f"{strange[0]!r:.80}; correct it in generation_config.json or config.json"
         )
-    return tuple(sorted(i for i in found - {None} if 0 <= i < width))
+    return tuple(sorted({i for i in found if i is not None and 0 <= i < width}))
 
 
 def _begin(*sources: Any, width: int) -> int | None:
