@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.distributions import Binomial
 
 from ..errors import ParameterError
+from ..sampling.arguments import checked
 from ..sampling.draws import Race, UniformDraw, inverse_cdf, race_scores
 from ..sampling.history import NO_HISTORY, History
 from ..sampling.params import SamplingParams
@@ -72,6 +73,7 @@ class SeedGrid:
     token_ids: tuple[tuple[int, ...], ...]
 
 
+@checked
 def draw_many(
     logits: Tensor,
     params: SamplingParams,
@@ -110,6 +112,7 @@ def draw_many(
     return torch.tensor(winners, dtype=torch.int64)
 
 
+@checked
 def compare_frequencies(
     logits: Tensor,
     params: SamplingParams,
@@ -223,6 +226,7 @@ def binomial_band(prob: float, draws: int) -> tuple[float, float]:
     return low / draws, min(high, draws) / draws
 
 
+@checked
 def seed_grid(
     logits: Tensor,
     params: SamplingParams,

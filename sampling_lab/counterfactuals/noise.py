@@ -8,6 +8,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from ..errors import ParameterError
+from ..sampling.arguments import checked
 from ..sampling.draws import (
     DrawResult,
     Race,
@@ -65,6 +66,7 @@ class RaceRow(NamedTuple):
     score: float
 
 
+@checked
 def noise_of_step(
     logits: Tensor,
     params: SamplingParams,
@@ -106,6 +108,7 @@ def noise_of_step(
     return StepNoise(draw.name, exponentials=draw.exponentials(wide))
 
 
+@checked
 def wheel_slices(logits: Tensor, n: int = 20) -> tuple[Slice, ...]:
     """Return the "wheel" of final logits (V,): the n first slices, then the rest.
 
@@ -123,6 +126,7 @@ def wheel_slices(logits: Tensor, n: int = 20) -> tuple[Slice, ...]:
     return slices + rest
 
 
+@checked
 def race_rows(logits: Tensor, noise: StepNoise, n: int = 10) -> tuple[RaceRow, ...]:
     """Return the n best of a race over final logits (V,), the winner first.
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ..errors import ParameterError
+from ..sampling.arguments import check_range, checked
 from ..sampling.chain import Chain
 from ..sampling.cutoffs import MinP
 from ..sampling.draws import DrawResult
@@ -91,6 +92,7 @@ class TemperatureMap:
         ]
 
 
+@checked
 def temperature_map(
     logits: Tensor,
     params: SamplingParams,
@@ -130,8 +132,7 @@ def temperature_map(
         >>> temperature_map(logits, SamplingParams(seed=1)).flips
         ()
     """
-    if not 0 < low < high < math.inf:
-        raise ParameterError(f"low and high must be 0 < low < high, got {low}, {high}")
+    check_range(low, high)
     if noise is None:
         step = history.step if step is None else step
         noise = noise_of_step(logits, params, step=step, drawn=drawn)

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ..errors import ParameterError
+from ..sampling.arguments import checked
 from ..sampling.draws import DrawResult
 from ..sampling.history import NO_HISTORY, History
 from ..sampling.params import SamplingParams
@@ -60,6 +61,7 @@ class WhatItTakes:
         return f"{token}: never at this seed in this range of temperatures"
 
 
+@checked
 def smallest_k(
     logits: Tensor,
     token_id: int,
@@ -92,6 +94,7 @@ def smallest_k(
     return _smallest(keeps, logits.shape[-1])
 
 
+@checked
 def smallest_p(
     logits: Tensor,
     token_id: int,
@@ -136,6 +139,7 @@ def _kept(params: SamplingParams, logits: Tensor, history: History) -> Tensor:
     return params.chain(*history)(logits) > -torch.inf
 
 
+@checked
 def what_would_it_take(
     logits: Tensor,
     params: SamplingParams,

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from ..models.base import Model, Prompt
+from ..sampling.arguments import checked
 from ..sampling.dialects import DIALECTS
 from ..sampling.ledger import Ledger
 from ..sampling.params import SamplingParams
@@ -93,6 +94,7 @@ class DialectComparison:
         ]
 
 
+@checked
 def compare_dialects(
     logits: Tensor,
     params: SamplingParams,
@@ -156,6 +158,7 @@ class DialectRuns:
         ]
 
 
+@checked
 def run_dialects(
     model: Model,
     prompt: Prompt,

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..errors import ParameterError
 from ..models.base import Model, Prompt
+from ..sampling.arguments import checked
 from ..sampling.params import SamplingParams
 from .loop import Run, stream
 from .results import Generation, first_difference
@@ -56,6 +57,7 @@ class Grid(Iterator[int]):
         {'hello.': 2, 'heA: the sky is blue.': 1, 'iy is warm.': 1}
     """
 
+    @checked
     def __init__(
         self,
         model: Model,

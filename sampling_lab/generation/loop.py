@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,12 +14,13 @@ from torch import Tensor
 
 from ..errors import ParameterError
 from ..models.base import Model, Prompt, Prompts, are_several
+from ..sampling.arguments import checked
 from ..sampling.draws import GIVEN, DrawResult
 from ..sampling.history import History
 from ..sampling.ledger import Ledger
 from ..sampling.notes import notes
 from ..sampling.params import SamplingParams
-from ..sampling.validation import whole_number
+from ..sampling.validation import shown, whole_number
 from ..text import IncrementalDecoder, StopMatcher
 from .guide import with_guide
 from .results import (
@@ -220,6 +221,7 @@ class Replay:
     why: str
 
 
+@checked
 def replay(generation: Generation, model: Model) -> Replay:
     """Run a generation again and compare the tokens, stop tokens included.
 
@@ -250,6 +252,7 @@ def _why(first: Generation, again: Generation, index: int | None) -> str:
     )
 
 
+@checked
 def stream(
     model: Model,
     prompt: Prompt,
@@ -339,6 +342,7 @@ def _to_the_end(runs: Sequence[Run]) -> list[Generation]:
     return [run.generation for run in runs]
 
 
+@checked
 def fork(
     model: Model,
     parent: Generation,
@@ -389,8 +393,10 @@ def fork(
 
 
 def _stop_strings(stop: str | Sequence[str]) -> tuple[str, ...]:
+    if not isinstance(stop, Iterable) or isinstance(stop, bytes):
+        raise ParameterError(f"stop must be non-empty strings, got {shown(stop)}")
     stops = (stop,) if isinstance(stop, str) else tuple(stop)
     for text in stops:
         if not isinstance(text, str) or not text:
-            raise ParameterError(f"stop must be non-empty strings, got {text!r}")
+            raise ParameterError(f"stop must be non-empty strings, got {shown(text)}")
     return stops

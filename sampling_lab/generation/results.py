@@ -5,13 +5,14 @@ from __future__ import annotations
 import html
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import zip_longest
 from typing import Any
 
-from ..errors import ParameterError
+from ..errors import ParameterError, SamplingLabError
 from ..models.base import Model
 from ..sampling.draws import GIVEN, DrawResult
 from ..sampling.history import History
@@ -92,10 +93,25 @@ class Step:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Step:
         """Return the step that `to_dict` gave."""
-        drawn = dict(data["drawn"])
-        if drawn.get("segment"):
-            drawn["segment"] = tuple(drawn["segment"])
-        return cls(**{**data, "drawn": DrawResult(data["token_id"], **drawn)})
+        with from_saved():
+            drawn = dict(data["drawn"])
+            if drawn.get("segment"):
+                drawn["segment"] = tuple(drawn["segment"])
+            return cls(**{**data, "drawn": DrawResult(data["token_id"], **drawn)})
+
+
+@contextmanager
+def from_saved() -> Iterator[None]:
+    """Say what saved data must be, where it is something else."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, SamplingLabError):
+            raise
+        raise ParameterError(
+            "data of a generation must have the fields that to_dict writes; save it "
+            f"again (a fault at {str(error)!r:.80})"
+        ) from None
 
 
 def step_from_ledger(
@@ -204,6 +220,11 @@ class Generation:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Generation:
         """Return the generation that `to_dict` gave."""
+        with from_saved():
+            return cls._from_dict(data)
+
+    @classmethod
+    def _from_dict(cls, data: dict[str, Any]) -> Generation:
         lists = ("prompt_ids", "token_ids", "stop", "stop_token_ids", "notes")
         values = {**data, **{name: tuple(data[name]) for name in lists}}
         values["params"] = SamplingParams(**data["params"])

@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn, get_args, get_origin, get_type_hints
 
-from ..errors import ParameterError, SamplingLabError
+from ..errors import ParameterError
 from ..models.files import write_whole
 from ..sampling.draws import DrawResult
-from .results import Generation, Step
+from .results import Generation, Step, from_saved
 
 
 def write(path: str | Path, data: Any, indent: int | None = None) -> None:
@@ -52,18 +52,10 @@ def read_generation(data: Any) -> Generation:
         ParameterError: a field that is missing, unknown, or of another type; a step
             that does not fit the tokens.
     """
-    try:
-        generation = Generation.from_dict(data)
-        is_same = generation.to_dict() == data
-    except SamplingLabError:
-        raise
-    except (TypeError, ValueError, KeyError, AttributeError, IndexError):
-        is_same = False
-    if not is_same:
-        raise ParameterError(
-            "a generation must have the fields that Generation.to_dict writes; "
-            "save it again"
-        )
+    generation = Generation.from_dict(data)
+    with from_saved():
+        if generation.to_dict() != data:
+            raise ValueError("another field")
     _check_types(generation)
     _check_steps(generation)
     return generation

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from ..models.base import Model, Prompt
+from ..sampling.arguments import checked
 from ..sampling.draws import GIVEN, DrawResult
 from ..sampling.history import History
 from ..sampling.params import SamplingParams
@@ -13,6 +14,7 @@ from .guide import with_guide
 from .results import Step, ledger_after, step_from_ledger
 
 
+@checked
 def score(
     model: Model, prompt: Prompt, params: SamplingParams | None = None
 ) -> Iterator[Step | None]:

@@ -6,10 +6,12 @@ import inspect
 import re
 from collections.abc import Mapping
 from importlib import import_module
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import CheckpointError, ParameterError
+from ..sampling.validation import rule_error
 from .formats import FORMATS, begins_as, check_format, detect
 
 if TYPE_CHECKING:
@@ -50,10 +52,10 @@ def load(
         >>> load("checkpoints/xslm/model.json").card.vocab_size
         40
     """
-    if format is not None and format not in FORMATS:
-        raise ParameterError(
-            f"format must be one of {', '.join(FORMATS)} or None, got {format!r}"
-        )
+    if not isinstance(path_or_name, str | PathLike):
+        raise rule_error("path_or_name", "a path or a hub name", path_or_name)
+    if not isinstance(format, str | None) or format not in (None, *FORMATS):
+        raise rule_error("format", f"one of {', '.join(FORMATS)} or None", format)
     target = _find(path_or_name)
     name = format or (detect(target) if isinstance(target, Path) else "huggingface")
     if isinstance(target, Path):

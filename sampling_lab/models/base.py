@@ -157,7 +157,9 @@ def are_several(prompt: object) -> TypeGuard[Prompts]:
 
 def _is_list(prompt: object) -> TypeGuard[Sequence[object]]:
     """Tell whether a prompt is a list of any kind, NumPy's too, and no text."""
-    return not isinstance(prompt, str | Mapping) and hasattr(prompt, "__getitem__")
+    return not isinstance(prompt, str | bytes | bytearray | Mapping) and hasattr(
+        prompt, "__getitem__"
+    )
 
 
 class Prefix:

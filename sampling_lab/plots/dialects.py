@@ -10,6 +10,7 @@ from matplotlib.colors import LinearSegmentedColormap, to_hex
 from torch import Tensor
 
 from ..generation.compare_dialects import DialectComparison, compare_dialects
+from ..sampling.arguments import checked
 from ..sampling.dialects import DIALECTS
 from ..sampling.params import SamplingParams
 from .distribution_rows import distribution_table
@@ -21,6 +22,7 @@ from .sweep import TEMPERATURES
 _SHADES = LinearSegmentedColormap.from_list("final", ["#e3eff7", style.FINAL])
 
 
+@checked
 def plot_dialects(
     comparison: DialectComparison,
     *,
@@ -68,6 +70,7 @@ def _draw_cell(ax: Axes, x: int, y: int, prob: float, stage: str | None) -> None
     write(ax, x, y, stage, ha="center", color=style.FAINT, bbox=behind)
 
 
+@checked
 def distance_table(
     logits: Tensor,
     params: SamplingParams,
@@ -92,6 +95,7 @@ def distance_table(
     return pairs
 
 
+@checked
 def plot_dialect_distance(
     logits: Tensor,
     params: SamplingParams,

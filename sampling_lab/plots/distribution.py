@@ -8,6 +8,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
+from ..sampling.arguments import checked
 from ..sampling.ledger import Ledger
 from .distribution_rows import Bar, axis_limit, caption, distribution_table
 from .drawing import style
@@ -26,6 +27,7 @@ _GAP_HEIGHT = 22.0
 """Closed outline, and height in points, of the slanted gap in a bar that is cut off."""
 
 
+@checked
 def plot_distribution(
     ledger: Ledger,
     *,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..sampling.arguments import checked
 from ..sampling.ledger import Ledger
 from .drawing.labels import Tokens, token_label
 
@@ -40,6 +41,7 @@ class Bar:
     kept_count: int = 1
 
 
+@checked
 def distribution_table(
     ledger: Ledger,
     *,
@@ -106,6 +108,7 @@ def _rest(ledger: Ledger, bars: list[Bar]) -> list[Bar]:
     ]
 
 
+@checked
 def caption(ledger: Ledger) -> str:
     """Return one line: kept count and raw mass, entropy, effective count.
 

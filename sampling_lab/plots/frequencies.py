@@ -7,11 +7,13 @@ from typing import Any
 from matplotlib.axes import Axes
 
 from ..counterfactuals import FrequencyTest
+from ..sampling.arguments import checked
 from .drawing import style
 from .drawing.labels import Tokens, token_label
 from .drawing.text import name_ticks, write
 
 
+@checked
 def plot_frequencies(
     check: FrequencyTest, *, tokens: Tokens = None, ax: Axes | None = None
 ) -> Axes:

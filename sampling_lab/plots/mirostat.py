@@ -9,9 +9,11 @@ from matplotlib.ticker import MaxNLocator
 
 from ..errors import ParameterError
 from ..generation.results import Generation
+from ..sampling.arguments import checked
 from .drawing.style import CHOSEN, FINAL, INK, name_axes, new_axes, quiet_frame
 
 
+@checked
 def mirostat_table(generation: Generation) -> list[dict[str, Any]]:
     """Return a row for each step: the token, its surprise in bits, and the limit mu.
 
@@ -43,6 +45,7 @@ def mirostat_table(generation: Generation) -> list[dict[str, Any]]:
     return rows
 
 
+@checked
 def plot_mirostat(generation: Generation, *, ax: Axes | None = None) -> Axes:
     """Draw the surprise of each token as a bar, mu as a line over it, and the target.
 

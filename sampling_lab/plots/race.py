@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from torch import Tensor
 
 from ..counterfactuals import RaceRow, StepNoise, race_rows
+from ..sampling.arguments import checked
 from .drawing import style
 from .drawing.labels import Tokens, token_label, token_text
 from .drawing.shapes import Markers, Rectangles
@@ -23,6 +24,7 @@ _MARK_ROOM = 46.0
 """Points for a mark of the axis with its number."""
 
 
+@checked
 def plot_race(
     logits: Tensor,
     noise: StepNoise,

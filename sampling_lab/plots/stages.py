@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from matplotlib.axes import Axes
 
 from ..errors import ParameterError
+from ..sampling.arguments import checked
 from ..sampling.ledger import Ledger
 from .drawing import style
 from .drawing.labels import Tokens, shorten, token_label
@@ -32,6 +33,7 @@ _LINE = 15.0
 """From one line over a panel to the next, in points."""
 
 
+@checked
 def plot_stages(
     ledger: Ledger,
     *,

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..sampling.arguments import checked
 from ..sampling.ledger import Distribution, Ledger, StageRecord
 from ..sampling.stage import Stage
 from .drawing.labels import Tokens, token_text
@@ -38,6 +39,7 @@ class StageColumn:
     stage: str = "raw"
 
 
+@checked
 def stages_table(
     ledger: Ledger, *, n: int = 10, top: Sequence[int] | None = None
 ) -> list[StageColumn]:

@@ -8,6 +8,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from torch import Tensor
 
+from ..sampling.arguments import checked
 from ..sampling.chain import Chain
 from ..sampling.truncation import TopP
 from .drawing import style
@@ -30,6 +31,7 @@ class Stair:
     crosses: bool
 
 
+@checked
 def staircase_table(
     logits: Tensor,
     p: float,
@@ -66,6 +68,7 @@ def staircase_table(
     ]
 
 
+@checked
 def plot_staircase(
     logits: Tensor,
     p: float,

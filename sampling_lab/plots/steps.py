@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 
 from ..errors import ParameterError
 from ..generation.results import Step
+from ..sampling.arguments import checked
 from .drawing.labels import drawable, shorten
 from .drawing.shapes import Box, HatchedRectangles, Markers
 from .drawing.style import CHOSEN, FINAL, GRID, INK, SERIES, new_panels, quiet_frame
@@ -34,6 +35,7 @@ _MARK_ROOM = 40.0
 """Points for a mark of the axis with its number."""
 
 
+@checked
 def plot_steps(
     steps: Sequence[Step],
     *,

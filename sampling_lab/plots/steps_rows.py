@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..generation.results import Step
+from ..sampling.arguments import checked
 from .drawing.labels import drawable
 
 
+@checked
 def steps_table(steps: Sequence[Step]) -> list[dict[str, Any]]:
     r"""Return the numbers behind `plot_steps` as strict JSON data, a row for each step.
 

@@ -10,6 +10,7 @@ import torch
 from matplotlib.axes import Axes
 from torch import Tensor
 
+from ..sampling.arguments import checked
 from ..sampling.chain import Chain
 from ..sampling.params import SamplingParams
 from .drawing.labels import Tokens, token_label
@@ -33,6 +34,7 @@ class SweepLine:
     probabilities: tuple[float, ...]
 
 
+@checked
 def sweep_table(
     logits: Tensor,
     temperatures: Sequence[float] = TEMPERATURES,
@@ -66,6 +68,7 @@ def sweep_table(
     ]
 
 
+@checked
 def plot_temperature_sweep(
     logits: Tensor,
     temperatures: Sequence[float] = TEMPERATURES,

@@ -13,6 +13,8 @@ from torch import Tensor
 
 from ..counterfactuals import SeedGrid, Segment, StepNoise, TemperatureMap
 from ..errors import ParameterError
+from ..sampling.arguments import check_range, checked
+from ..sampling.validation import rule_error
 from .drawing import style
 from .drawing.band import Band
 from .drawing.labels import Tokens, token_label
@@ -51,6 +53,7 @@ def token_colors(token_ids: Sequence[int]) -> dict[int, str]:
     return dict(zip(distinct, colors, strict=False))
 
 
+@checked
 def plot_temperature_map(
     found: TemperatureMap,
     *,
@@ -136,6 +139,7 @@ class MapArtists:
                 yield TextLabel(flip.temperature, -0.68, text, "center")
 
 
+@checked
 def plot_race_lines(
     logits: Tensor,
     noise: StepNoise,
@@ -168,6 +172,9 @@ def plot_race_lines(
             f"a race needs the random numbers of a race, got {noise.method}; set the "
             "draw method of the parameters to race"
         )
+    check_range(low, high)
+    if not token_ids:
+        raise rule_error("token_ids", "at least one token id", token_ids)
     ax = ax or style.new_axes(8.0, 4.4)
     style.quiet_frame(ax, grid="both")
     beta = np.linspace(1 / high, 1 / low, 200)  # (200,)
@@ -186,6 +193,7 @@ def plot_race_lines(
     return ax
 
 
+@checked
 def plot_seed_grid(
     grid: SeedGrid, *, tokens: Tokens = None, ax: Axes | None = None
 ) -> Axes:

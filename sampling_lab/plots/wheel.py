@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from torch import Tensor
 
 from ..counterfactuals import Slice, wheel_slices
+from ..sampling.arguments import checked
 from ..sampling.draws import DrawResult
 from .drawing.band import Band
 from .drawing.labels import Tokens, token_label, token_text
@@ -20,6 +21,7 @@ SHADES = (FINAL, LIGHT)
 """Neighbouring slices differ in greyscale too."""
 
 
+@checked
 def plot_wheel(
     logits: Tensor,
     drawn: DrawResult | None = None,

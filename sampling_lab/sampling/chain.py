@@ -38,7 +38,7 @@ class Chain:
 
     def ledger(self, logits: Tensor) -> Ledger:
         """Return the ledger of one row of logits, shape (V,)."""
-        if logits.dim() != 1:
+        if isinstance(logits, Tensor) and logits.dim() != 1:
             raise ParameterError(
                 f"a ledger takes one row, shape (V,), got {tuple(logits.shape)}; "
                 "pass logits[i]"

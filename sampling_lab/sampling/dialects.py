@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ..errors import ParameterError
+from .validation import rule_error
 
 
 @dataclass(frozen=True)
@@ -250,12 +251,12 @@ def find_dialect(name: str) -> Dialect:
     Raises:
         ParameterError: an unknown name; the message lists the known ones.
     """
-    if name == "ollama":
+    if isinstance(name, str) and name == "ollama":
         raise ParameterError(
             "dialect 'ollama' must be named by its engine: llama.cpp, which Ollama "
             "runs since 0.30, or 'ollama<0.30'"
         )
     if not isinstance(name, str) or name not in DIALECTS:
         known = ", ".join(DIALECTS)
-        raise ParameterError(f"dialect must be one of {known} or None, got {name!r}")
+        raise rule_error("dialect", f"one of {known} or None", name)
     return DIALECTS[name]

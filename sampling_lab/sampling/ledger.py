@@ -10,7 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .arguments import checked
 from .stage import Criterion, Stage
+from .validation import rule_error
 
 
 class Distribution:
@@ -84,6 +86,10 @@ class StageRecord:
         return before, after
 
 
+def _is_record(value: object) -> bool:
+    return isinstance(value, StageRecord)
+
+
 class Ledger:
     """What a chain did to one row of logits.
 
@@ -96,6 +102,8 @@ class Ledger:
     """
 
     def __init__(self, logits: Tensor, stages: tuple[StageRecord, ...]) -> None:
+        if not (isinstance(stages, tuple) and all(map(_is_record, stages))):
+            raise rule_error("stages", "a tuple of StageRecord", stages)
         self.raw = Distribution(logits)
         self.stages = stages
         self.final = stages[-1].after if stages else self.raw
@@ -146,6 +154,7 @@ class Ledger:
         found = {record.stage.name: record.evidence for record in self.stages}
         return {name: numbers for name, numbers in found.items() if numbers}
 
+    @checked
     def rank(self, token_id: int) -> int:
         """Return the rank by raw logit, 1 for the highest, equal ones by id."""
         logits = self.raw_logits.cpu().numpy()
@@ -153,6 +162,7 @@ class Ledger:
         tied_before = np.count_nonzero(logits[:token_id] == logits[token_id])
         return int(higher + tied_before) + 1
 
+    @checked
     def top(self, n: int) -> list[int]:
         """Return the ids of the n highest raw logits, equal ones by id."""
         logits, n = self.raw_logits, min(n, self.raw_logits.shape[-1])
@@ -161,6 +171,7 @@ class Ledger:
         order = logits[candidates].sort(descending=True, stable=True).indices
         return candidates[order[:n]].tolist()
 
+    @checked
     def removed_by(self, token_id: int) -> StageRecord | None:
         """Return the record of the stage that removed a token; None if it is kept."""
         if self.kept[token_id]:
@@ -168,6 +179,7 @@ class Ledger:
         records = (record for record in self.stages if record.removed[token_id])
         return next(records, None)
 
+    @checked
     def why(self, token_id: int) -> str:
         """Return one sentence about a token: its rank and why it was kept or removed.
 
@@ -194,6 +206,7 @@ class Ledger:
             if (shift := record.shift(token_id))
         ]
 
+    @checked
     def table(self, n: int = 20) -> list[dict[str, Any]]:
         """Return rows for the n highest raw logits; removed tokens are marked."""
         return [self._row(token_id) for token_id in self.top(n)]

@@ -6,6 +6,7 @@ import dataclasses
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from numbers import Real
 from typing import Any
 
@@ -25,6 +26,7 @@ from .parameters import (
     stage_order,
 )
 from .truncation import AtLeast
+from .validation import shown
 
 _KEEPING = frozenset(TRUNCATIONS) - {"xtc_probability"}
 _DRAWN_WITH = ("seed", "draw_method")
@@ -69,10 +71,7 @@ class SamplingParams(ParameterTable):
         """Return a copy with some fields changed, validated again."""
         for name in changes:
             if name not in PARAMETERS:
-                raise ParameterError(
-                    f"there is no sampling parameter {name!r}; there are "
-                    + ", ".join(PARAMETERS)
-                )
+                raise _unknown(name)
         return dataclasses.replace(self, **changes)
 
     def under(self, own: str, /, **changes: Any) -> SamplingParams:
@@ -92,7 +91,8 @@ class SamplingParams(ParameterTable):
     def resolve(self, dialect: str) -> SamplingParams:
         """Return a copy that leaves nothing open: a dialect, and a seed."""
         seed = secrets.randbits(32) if self.seed is None else self.seed
-        return self.replace(dialect=self.dialect or dialect, seed=seed)
+        own = dialect if self.dialect is None else self.dialect
+        return self.replace(dialect=own, seed=seed)
 
     @property
     def is_greedy(self) -> bool:
@@ -102,11 +102,14 @@ class SamplingParams(ParameterTable):
     @property
     def rules(self) -> Dialect:
         """The dialect's rules."""
-        return find_dialect(self.dialect or DEFAULT_DIALECT)
+        return find_dialect(DEFAULT_DIALECT if self.dialect is None else self.dialect)
 
     def is_on(self, name: str) -> bool:
         """Return whether a parameter differs from neutral."""
-        return bool(getattr(self, name) != PARAMETERS[name].neutral)
+        try:
+            return bool(getattr(self, name) != PARAMETERS[name].neutral)
+        except (KeyError, TypeError, AttributeError):
+            raise _unknown(name) from None
 
     @property
     def stage_names(self) -> tuple[str, ...]:
@@ -212,6 +215,13 @@ class SamplingParams(ParameterTable):
             if parameter.of and fields[parameter.of] is None:
                 fields[name] = None
         return fields
+
+
+def _unknown(name: Any) -> ParameterError:
+    near = get_close_matches(str(name)[:40], PARAMETERS, 1) or ["help(SamplingParams)"]
+    return ParameterError(
+        f"there is no sampling parameter {shown(name)}; see {near[0]}"
+    )
 
 
 def _plain(value: Any) -> Any:

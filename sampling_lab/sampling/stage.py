@@ -75,6 +75,10 @@ def check_logits(logits: Tensor, where: str = "") -> None:
     Raises:
         LogitsError: NaN or +inf (how many, where first), or no token allowed.
     """
+    if not isinstance(logits, Tensor):
+        raise LogitsError(
+            f"{where}logits must be a float tensor, got {validation.shown(logits)}"
+        )
     if logits.numel() == 0 or not logits.is_floating_point():
         raise LogitsError(
             f"{where}logits must be a float tensor of at least one token, got "
@@ -110,6 +114,8 @@ def ranks(logits: Tensor) -> Tensor:
 
 def as_float(logits: Tensor) -> Tensor:
     """Return logits without a gradient, float32 or float64."""
+    if not isinstance(logits, Tensor):
+        raise LogitsError(f"logits must be a tensor, got {validation.shown(logits)}")
     logits = logits.detach()
     if logits.dtype in (torch.float32, torch.float64):
         return logits

@@ -333,7 +333,10 @@ class AtLeast(Stage):
     n: int
 
     def __post_init__(self) -> None:
-        """Take the name of the truncation."""
+        """Take the name of the truncation, and check the fields."""
+        if not isinstance(self.stage, Stage):
+            raise validation.rule_error("stage", "a truncation", self.stage)
+        validation.COUNT("n", self.n)
         object.__setattr__(self, "name", self.stage.name)
 
     def __call__(self, logits: Tensor) -> Tensor:

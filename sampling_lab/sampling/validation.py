@@ -15,10 +15,21 @@ Rule = Callable[[str, Any], Any]
 
 SEED_LIMIT = 2**64
 
+_MOST_SHOWN = 120
+_MOST_BITS = 256
+
 
 def rule_error(name: str, rule: str, value: Any) -> ParameterError:
     """Return the error for a value outside its rule."""
-    return ParameterError(f"{name} must be {rule}, got {value!r}")
+    return ParameterError(f"{name} must be {rule}, got {shown(value)}")
+
+
+def shown(value: Any) -> str:
+    """Return a value for a message: on one line, and not endless."""
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        return f"an integer of {value.bit_length():,} bits"
+    text = " ".join(repr(value).split())
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
 
 
 @dataclass(frozen=True)
@@ -100,7 +111,7 @@ def switch(name: str, value: Any) -> bool | None:
 
 def grammar(name: str, value: Any) -> str | None:
     """Return a grammar with its kind before a colon; None and "" are off."""
-    if value is None or value == "":
+    if value is None or (isinstance(value, str) and not value):
         return None
     kinds = ("regex:", "json:", "lark:")
     if not isinstance(value, str) or not value.startswith(kinds):
@@ -124,8 +135,7 @@ def seed(name: str, value: Any) -> int | None:
     """Return a seed that every generator takes: `any_seed` in [0, 2**64), or None."""
     found = any_seed(name, value)
     if found is not None and not 0 <= found < SEED_LIMIT:
-        shown = value if abs(found) < 10**40 else f"{str(found)[:20]}…"
-        raise rule_error(name, "an integer in [0, 2**64) or None", shown)
+        raise rule_error(name, "an integer in [0, 2**64) or None", value)
     return found
 
 
@@ -208,5 +218,5 @@ def whole_number(name: str, value: Any, minimum: int = 1) -> int:
     """Return `value` as an int >= `minimum`; bools, floats and strings are refused."""
     good = isinstance(value, Integral) and not isinstance(value, bool)
     if not good or value < minimum:
-        raise ParameterError(f"{name} must be an integer >= {minimum}, got {value!r}")
+        raise rule_error(name, f"an integer >= {minimum}", value)
     return int(value)

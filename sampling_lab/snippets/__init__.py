@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ..errors import ParameterError
+from ..sampling.arguments import checked
+from ..sampling.validation import rule_error
 from . import python, shell
 from .request import Request
 
@@ -23,6 +25,7 @@ TARGETS: dict[str, Callable[[Request], str]] = {
 """What writes the code for each target."""
 
 
+@checked
 def as_code(
     params: SamplingParams,
     target: str = "sampling_lab",
@@ -52,6 +55,8 @@ def as_code(
     if target not in TARGETS:
         known = ", ".join(map(repr, TARGETS))
         raise ParameterError(f"target must be one of {known}, got {target!r}")
+    if not hasattr(prompt, "__len__") or isinstance(prompt, bytes):
+        raise rule_error("prompt", "text, token ids or chat messages", prompt)
     if not len(prompt):
         raise ParameterError("prompt must not be empty to write code for it, got ''")
     ends = None if stop_token_ids is None else tuple(stop_token_ids)

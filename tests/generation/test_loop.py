@@ -527,7 +527,7 @@ def test_forks_replay_and_go_through_json(letters):
         (7, 0, "index must be a step from 0 to 6, got 7"),
         (6, 0, "step 6 must be one of the 6 there is room for; raise max_new_tokens"),
         (2, 26, r"in \[0, 26\), got 26"),
-        (2, "a", "must be integers, got 'a'"),
+        (2, "a", "token_id must be an integer >= 0, got 'a'"),
     ],
 )
 def test_bad_forks_are_refused_in_one_sentence(letters, index, token_id, problem):

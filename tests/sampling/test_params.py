@@ -132,7 +132,7 @@ def test_params_are_frozen():
 
 
 def test_replace_names_an_unknown_field():
-    with pytest.raises(ParameterError, match="no sampling parameter 'topp'; there are"):
+    with pytest.raises(ParameterError, match="no sampling parameter 'topp'; see top_p"):
         SamplingParams().replace(topp=0.5)
 
 

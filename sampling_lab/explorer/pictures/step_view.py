@@ -136,4 +136,4 @@ def _noise(
     """Return a step's random numbers; a moving slider needs the same ones again."""
     params = SamplingParams(seed=seed, draw_method=method)
     with one_thread():
-        return noise_of_step(torch.empty(size, dtype=dtype), params, step=step)
+        return noise_of_step(torch.zeros(size, dtype=dtype), params, step=step)

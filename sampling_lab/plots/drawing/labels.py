@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from matplotlib.font_manager import FontProperties, findfont, get_font
 
+from ...sampling.validation import rule_error
 from ...text import visible
 
 FONT = "DejaVu Sans"
@@ -31,7 +32,13 @@ def token_text(tokens: Tokens, token_id: int | None) -> str:
         return REST
     if tokens is None:
         return f"⟨{token_id}⟩"
-    return visible(tokens(token_id) if callable(tokens) else tokens[token_id])
+    try:
+        text = tokens(token_id) if callable(tokens) else tokens[token_id]
+    except (LookupError, TypeError):
+        text = None
+    if not isinstance(text, str):
+        raise rule_error("tokens", f"able to tell the text of token {token_id}", tokens)
+    return visible(text)
 
 
 def token_label(tokens: Tokens, token_id: int | None, *, width: int = 18) -> str:
