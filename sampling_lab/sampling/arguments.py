@@ -103,8 +103,9 @@ def _seeds(name: str, value: Any) -> None:
 
 
 def _tokens(name: str, value: Any) -> None:
-    if not callable(value):
-        _each("a function of token ids, or a list of texts", _text)(name, value)
+    is_list = isinstance(value, Sequence | np.ndarray) and not isinstance(value, bytes)
+    if not callable(value) and (not is_list or isinstance(value, str)):
+        raise rule_error(name, "a function of token ids, or a list of texts", value)
 
 
 def _text(name: str, value: Any) -> None:
