@@ -206,13 +206,16 @@ def vllm_metadata(s: dict[str, Any], ids: list[int], prompt: int, size: int) -> 
     metadata: Any = importlib.import_module("vllm.v1.sample.metadata")
     request: Any = importlib.import_module("vllm").SamplingParams
     named = {k: v for k, v in s.items() if k != "banned_token_ids"}
+    if "min_new_tokens" in named:
+        named["min_tokens"] = named.pop("min_new_tokens")
     params = request.from_optional(**named)
     config = SimpleNamespace(scheduler_config=SimpleNamespace(max_num_seqs=1))
     active = [
         kind(config, torch.device("cpu"), False)
         for kind in (
-            processors.MinPLogitsProcessor,
+            processors.MinTokensLogitsProcessor,
             processors.LogitBiasLogitsProcessor,
+            processors.MinPLogitsProcessor,
         )
     ]
     for processor in active:
@@ -243,8 +246,8 @@ def vllm_metadata(s: dict[str, Any], ids: list[int], prompt: int, size: int) -> 
 ENGINES = {"llama.cpp": llama_cpp, "mlx": mlx, "vllm": vllm}
 LLAMAS = ("typical_p", "top_n_sigma", "dry_multiplier", "dynatemp_range", "mirostat")
 LACKS = {
-    "llama.cpp": (),
-    "mlx": (*LLAMAS, "banned_token_ids"),
+    "llama.cpp": ("min_new_tokens",),
+    "mlx": (*LLAMAS, "banned_token_ids", "min_new_tokens"),
     "vllm": (*LLAMAS, "xtc_probability", "min_tokens_to_keep"),
 }
 """The parameters that an engine does not have."""

@@ -49,8 +49,10 @@ def chain(engine, group, i, settings):
     if "logit_bias" in settings:  # JSON turned token ids into strings
         biases = {int(k): v for k, v in settings["logit_bias"].items()}
         settings = {**settings, "logit_bias": biases}
+    settings = dict(settings)
+    stops = settings.pop("stop_token_ids", ())
     params = SamplingParams(**settings, dialect=engine)
-    return params.chain(tuple(before["ids"]), before["prompt_length"])
+    return params.chain(tuple(before["ids"]), before["prompt_length"], stops)
 
 
 @functools.cache
