@@ -104,7 +104,7 @@ def _seeds(name: str, value: Any) -> None:
 
 def _tokens(name: str, value: Any) -> None:
     is_list = isinstance(value, Sequence | np.ndarray) and not isinstance(value, bytes)
-    if not callable(value) and (not is_list or isinstance(value, str)):
+    if not callable(value) and not is_list:
         raise rule_error(name, "a function of token ids, or a list of texts", value)
 
 
